@@ -90,6 +90,17 @@ def library(*paths):
     return None
 
 
+def placed(arrays):
+    """Copies that begin where cache lines do, as a program's buffers, each at another place in its page."""
+    import numpy as np
+    page, line, copies = 4096, 64, []
+    for place, array in enumerate(arrays):
+        space = np.empty(array.nbytes + 2 * page, np.uint8)
+        copies.append(space[-space.ctypes.data % page + 21 * place * line:][:array.nbytes].view(array.dtype))
+        copies[-1][:] = array
+    return copies
+
+
 def measure(args, threads, shapes, type):
     """Prints a row of each product."""
     import numpy as np
@@ -109,8 +120,7 @@ def measure(args, threads, shapes, type):
     torch = Torch(args.peer_python, threads) if args.peer_python else None
     for (m, n, k, ta, tb, batch), (name, units) in zip(shapes, calls):
         random = np.random.default_rng(0)
-        a, b = [products.numbers(random, batch * count, type) for count in (m * k, k * n)]
-        c = np.zeros(batch * m * n, np.float32)
+        a, b, c = placed([*(products.numbers(random, batch * count, type) for count in (m * k, k * n)), np.zeros(batch * m * n, np.float32)])
         at = [ctypes.c_void_p(x.ctypes.data) for x in (a, b, c)]
         pointers = (ctypes.c_void_p * 3)(*at)
         operations = 2.0 * m * n * k * batch

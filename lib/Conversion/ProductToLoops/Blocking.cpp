@@ -17,11 +17,6 @@ static bool hasFeature(TargetAttr target, StringRef name) {
 bool dsopt::isCompiled(exec::ProductAttr product, TargetAttr target) {
   if (target.getKind() != TargetKind::CPU)
     return false;
-  // Of few rows and a b that lies transposed the copy of b would be most of the work. A part is computed as
-  // the whole.
-  constexpr int64_t kFewRows = 16;
-  if (product.getTransposeB() && std::max(product.getM(), product.getWholeM()) < kFewRows)
-    return false;
   if (product.getOperands().isBF16())
     return hasFeature(target, "avx512bf16") && target.getVectorBits() == 512 &&
            (product.getResult().isF32() || product.getResult().isBF16());
@@ -51,6 +46,13 @@ Blocking dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
     most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
   blocking.columns = Panels(vectors, most);
   blocking.rows = Panels(m, mostRows(blocking.columns.largest(), registers));
+  // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of b
+  // fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are streams.
+  bool isFew = product.getTransposeB() && m <= std::min<int64_t>(registers - blocking.lanes - 3, 13);
+  if (isFew) {
+    blocking.columns = Panels(vectors, 1);
+    blocking.rows = Panels(m, m);
+  }
   // Rows of a that lie as columns are one element of each line. Lines that are a multiple of a large power of
   // two apart share a few sets of the second cache, which then hold those of a run no longer than it takes to
   // read them. In 16 bits neighbours along the contraction have to be side by side.
@@ -82,7 +84,7 @@ Blocking dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
   constexpr int64_t kFirstCache = 32 * 1024;
   bool isFar = blocking.columns.count > 1 && n * k * bytes > kFirstCache;
   if (product.getTransposeB())
-    blocking.packing = Packing::Transpose;
+    blocking.packing = isFew ? Packing::Registers : Packing::Transpose;
   else if (blocking.rows.count > 2 && (isFar || isNarrow))
     blocking.packing = Packing::Fused;
   return blocking;

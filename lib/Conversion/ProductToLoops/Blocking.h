@@ -34,6 +34,7 @@ enum class Packing {
   None,      ///< where it lies
   Fused,     ///< the first block of rows copies a panel as it reads it, the others read the copy
   Transpose, ///< from a copy of the panel, made before: b lies as its transpose
+  Registers, ///< the same where few rows read it: from registers, a square of it at a time
 };
 
 struct Blocking {

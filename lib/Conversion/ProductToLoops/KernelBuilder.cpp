@@ -108,22 +108,32 @@ void KernelBuilder::store(Value vector, Value buffer, Value at, int64_t lanes) {
 }
 
 KernelBuilder::Values KernelBuilder::transpose(Values rows) {
-  int64_t lanes = rows.size();
-  // Blocks of half the size change places in each pair of rows that are so far apart, from the largest on.
-  for (int64_t half = lanes / 2; half; half /= 2) {
-    SmallVector<int64_t> upper, lower;
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      bool second = lane & half;
-      upper.push_back(second ? lanes + lane - half : lane);
-      lower.push_back(second ? lanes + lane : lane + half);
+  int64_t lanes = rows.size(), inPiece = std::min<int64_t>(lanes, 4);
+  // Of `extent / unit` vectors, `stride` apart: units of each extent change places with vectors. In each
+  // round what is even of two neighbours comes first, what is odd last. Within 128 bits, or of 128 bits, that
+  // is one instruction.
+  auto turn = [&](int64_t first, int64_t stride, int64_t unit, int64_t extent) {
+    int64_t count = extent / unit;
+    for (int64_t round = 1; round < count; round *= 2) {
+      Values next(count);
+      for (int64_t i = 0; i < count; ++i) {
+        int64_t pair = i % (count / 2), odd = i / (count / 2);
+        SmallVector<int64_t> from;
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          int64_t place = lane % extent / unit, side = place / (count / 2);
+          from.push_back(side * lanes + lane / extent * extent + (place % (count / 2) * 2 + odd) * unit +
+                         lane % unit);
+        }
+        next[i] = vector::ShuffleOp::create(b, rows[first + 2 * pair * stride],
+                                            rows[first + (2 * pair + 1) * stride], from);
+      }
+      for (int64_t i = 0; i < count; ++i)
+        rows[first + i * stride] = next[i];
     }
-    for (int64_t row = 0; row < lanes; ++row) {
-      if (row & half)
-        continue;
-      Value one = rows[row], other = rows[row + half];
-      rows[row] = vector::ShuffleOp::create(b, one, other, upper);
-      rows[row + half] = vector::ShuffleOp::create(b, one, other, lower);
-    }
-  }
+  };
+  for (int64_t piece = 0; piece < lanes; piece += inPiece)
+    turn(piece, 1, 1, inPiece);
+  for (int64_t column = 0; column < inPiece; ++column)
+    turn(column, inPiece, inPiece, lanes);
   return rows;
 }

@@ -11,6 +11,8 @@ using namespace dsopt;
 
 /// Lines of a that are asked for before they are copied.
 static constexpr int64_t kLinesAhead = 8;
+/// What is asked for of a column of b that lies as a line, before it is read.
+static constexpr int64_t kBytesAhead = 512;
 
 void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
   if (!product.getTransposeA())
@@ -57,23 +59,33 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
     copyLines(whole, quotient(run.depth, group, /*up=*/true), /*isHalf=*/true);
 }
 
+ProductEmitter::Values ProductEmitter::emitSquare(const Panel &panel, int64_t vector, Value at, int64_t count,
+                                                  bool prefetches) {
+  auto lanesType = VectorType::get({blocking.lanes}, b.getI32Type());
+  Values columns(blocking.lanes, zeros(lanesType));
+  for (int64_t column = 0; column < lanesOf(panel, vector); ++column) {
+    Value from = add(at, column * product.getLdb());
+    if (prefetches)
+      prefetch(rhs, add(from, kBytesAhead / bytes));
+    columns[column] = vector::BitCastOp::create(b, lanesType, load(lineType, rhs, from, count));
+  }
+  columns = transpose(columns);
+  for (Value &line : columns)
+    line = vector::BitCastOp::create(b, lineType, line);
+  return columns;
+}
+
 void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
   int64_t lanes = blocking.lanes, elements = lanes * group, rest = product.getK() % elements;
-  auto lanesType = VectorType::get({lanes}, b.getI32Type());
   Value firstB = add(ofB, add(multiply(panel.column, product.getLdb()), run.begin));
   // `count` elements of the contraction of each column, from `first` on.
   auto copySome = [&](Value first, int64_t count) {
     Value firstLine = multiply(quotient(first, group), panel.vectors * elements);
     for (int64_t v = 0; v < panel.vectors; ++v) {
-      Values columns(lanes, zeros(lanesType));
-      for (int64_t column = 0; column < lanesOf(panel, v); ++column) {
-        Value at = add(add(firstB, first), (v * lanes + column) * product.getLdb());
-        columns[column] = vector::BitCastOp::create(b, lanesType, load(lineType, rhs, at, count));
-      }
-      columns = transpose(columns);
+      Value at = add(add(firstB, first), v * lanes * product.getLdb());
+      Values lines = emitSquare(panel, v, at, count, /*prefetches=*/false);
       for (int64_t line = 0; line < (count + group - 1) / group; ++line)
-        store(vector::BitCastOp::create(b, lineType, columns[line]), copy,
-              add(firstLine, (line * panel.vectors + v) * elements), elements);
+        store(lines[line], copy, add(firstLine, (line * panel.vectors + v) * elements), elements);
     }
   };
   Value whole = rest ? multiply(quotient(run.depth, elements), elements) : run.depth;

@@ -40,7 +40,7 @@ ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product,
     accumulates = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, flag, zeros(flag.getType()));
   }
   int64_t groups = (depth + group - 1) / group;
-  if (blocking.packing != Packing::None)
+  if (blocking.packing == Packing::Fused || blocking.packing == Packing::Transpose)
     copy = scratch(groups * blocking.columns.largest() * blocking.lanes * group, stored);
   if (blocking.copiesA) {
     widthOfCopyA = llvm::PowerOf2Ceil(blocking.rows.largest());
@@ -179,6 +179,11 @@ void ProductEmitter::emitBand(const Band &band, Value first, Value last) {
 }
 
 void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
+  // What is read once is read to its end.
+  if (blocking.packing == Packing::Registers && !blocking.copiesA)
+    return overColumns(band, first, last, [&](const Panel &panel, Value firstRow, Value lastRow) {
+      overRuns([&](const Run &run) { emitPanel(band, panel, run, firstRow, lastRow); });
+    });
   overRuns([&](const Run &run) {
     if (blocking.copiesA)
       emitCopyOfA(band, run);
@@ -197,10 +202,10 @@ void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &
   Value from = add(band.first, first);
   overPanels(blocking.rows, from, add(band.first, last), [&](Value place, Value row, int64_t count, bool) {
     Rows rows = {row, count, subtract(place, band.first)};
-    if (blocking.packing != Packing::None && blocking.columns.count > 1)
-      rows.ahead = linesAhead(band, panel, run, rows);
-    if (blocking.packing == Packing::None)
+    if (blocking.packing == Packing::None || blocking.packing == Packing::Registers)
       return emitBlock(panel, run, rows, Source::Given);
+    if (blocking.columns.count > 1)
+      prefetchNext(band, panel, run, rows);
     if (blocking.packing == Packing::Transpose)
       return emitBlock(panel, run, rows, Source::Copy);
     branch(
@@ -235,6 +240,8 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
     stepA = widthOfCopyA;
     firstA = multiply(rows.place, blockOfCopyA);
   }
+  if (blocking.packing == Packing::Registers)
+    return emitSumsOfSquares(panel, run, rows, firstA, rowStride, stepA);
   Value firstB;
   if (source != Source::Copy)
     firstB = add(ofB, add(multiply(run.begin, product.getLdb()), panel.column));
@@ -265,6 +272,36 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
   if (product.getK() % group)
     sums = steps(whole, quotient(run.depth, group, /*up=*/true), sums, /*isHalf=*/true);
   return sums;
+}
+
+ProductEmitter::Values ProductEmitter::emitSumsOfSquares(const Panel &panel, const Run &run, const Rows &rows,
+                                                         Value firstA, int64_t rowStride, int64_t stepA) {
+  int64_t elements = blocking.lanes * group, rest = product.getK() % elements;
+  Value firstB = add(ofB, add(multiply(panel.column, product.getLdb()), run.begin));
+  auto steps = [&](Value from, Value to, ValueRange sums, int64_t count) {
+    return loop(
+        from, to, elements,
+        [&](Value step, ValueRange before) {
+          Values sums(before);
+          Value atA = add(firstA, multiply(step, stepA));
+          for (int64_t v = 0; v < panel.vectors; ++v) {
+            Value at = add(add(firstB, step), v * blocking.lanes * product.getLdb());
+            Values lines = emitSquare(panel, v, at, count, /*prefetches=*/true);
+            for (int64_t l = 0; l < count; l += group)
+              for (int64_t r = 0; r < rows.count; ++r) {
+                Value &sum = sums[r * panel.vectors + v];
+                Value factor = emitFactor(add(atA, l * stepA + r * rowStride), /*isHalf=*/l + group > count);
+                sum = multiplyAdd(factor, lines[l / group], sum);
+              }
+          }
+          return sums;
+        },
+        sums);
+  };
+  Value whole = rest ? multiply(quotient(run.depth, elements), elements) : run.depth;
+  Values sums = steps(index(0), whole, Values(rows.count * panel.vectors, zeros(sumType)), elements);
+  // At most once: only the last run is no multiple.
+  return rest ? steps(whole, run.depth, sums, rest) : sums;
 }
 
 ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGiven, Value atCopy,

@@ -78,6 +78,9 @@ private:
 
   void emitBlock(const Panel &panel, const Run &run, const Rows &rows, Source source);
   Values emitSums(const Panel &panel, const Run &run, const Rows &rows, Source source);
+  /// The same with b from registers.
+  Values emitSumsOfSquares(const Panel &panel, const Run &run, const Rows &rows, mlir::Value firstA,
+                           int64_t rowStride, int64_t stepA);
   /// The line of a panel at a group of the contraction; with `isHalf` of the group's first element alone.
   Values emitLine(const Panel &panel, mlir::Value atGiven, mlir::Value atCopy, Source source, bool isHalf);
   /// A group of a's elements in all lanes.
@@ -94,6 +97,9 @@ private:
 
   // ProductCopies.cpp
   void emitTransposedCopy(const Panel &panel, const Run &run);
+  /// What a vector's columns have of `count` elements of the contraction from `at` on, as lines; `at` is the
+  /// first column's.
+  Values emitSquare(const Panel &panel, int64_t vector, mlir::Value at, int64_t count, bool prefetches);
   void emitCopyOfA(const Band &band, const Run &run);
   /// What a block asks for of the lines of b that are read next.
   Ahead linesAhead(const Band &band, const Panel &panel, const Run &run, const Rows &rows);

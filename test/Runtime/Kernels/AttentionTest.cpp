@@ -36,10 +36,15 @@ protected:
 };
 
 const std::vector<std::vector<std::string>> kFeatures = {
-    {}, {"avx2", "fma"}, {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"}};
+    {},
+    {"avx2", "fma"},
+    {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"},
+    {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"}};
 
 bool runsHere(size_t level) {
 #ifdef __x86_64__
+  if (level == 3)
+    return __builtin_cpu_supports("avx512bf16");
   return level == 0 || (level == 1 ? __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
                                    : __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"));
 #else
@@ -90,6 +95,9 @@ INSTANTIATE_TEST_SUITE_P(BF16, Attention,
                          testing::Values(Case{1, 1, 1, 1, 1, 1, 0, -1, Layout::Separate, DSOPT_BF16},
                                          Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed, DSOPT_BF16},
                                          Case{1, 2, 255, 255, 80, 15, 0, 9, Layout::Separate, DSOPT_BF16},
+                                         Case{1, 1, 200, 130, 32, 32, 1, -1, Layout::Separate, DSOPT_BF16},
+                                         Case{2, 1, 101, 33, 24, 200, 1, -1, Layout::Separate, DSOPT_BF16},
+                                         Case{1, 1, 67, 1023, 200, 1, 1, -1, Layout::Separate, DSOPT_BF16},
                                          Case{1, 9, 100, 300, 64, 64, 1, -1, Layout::Heads, DSOPT_BF16}));
 INSTANTIATE_TEST_SUITE_P(F16, Attention,
                          testing::Values(Case{1, 1, 1, 1, 1, 1, 0, -1, Layout::Separate, DSOPT_F16},

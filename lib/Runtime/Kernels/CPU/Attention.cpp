@@ -14,15 +14,23 @@
 
 using namespace dsopt::runtime;
 
-static const AttentionKernels *kernels = &kAttentionBaseline;
+static const AttentionKernels *wide = &kAttentionBaseline, *narrow = wide;
 
 void dsopt::runtime::selectAttention(const std::vector<std::string> &features) {
-  kernels = &kAttentionBaseline;
+  wide = narrow = &kAttentionBaseline;
 #ifdef __x86_64__
   if (hasAll(features, {"avx2", "fma"}))
-    kernels = hasAll(features, {"avx512f", "avx512bw", "avx512dq", "avx512vl"}) ? &kAttentionAVX512
-                                                                                : &kAttentionAVX2;
+    wide = narrow = &kAttentionAVX2;
+  if (hasAll(features, {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"})) {
+    wide = narrow = &kAttentionAVX512;
+    if (hasAll(features, {"avx512bf16"}))
+      narrow = &kAttentionAVX512BF16;
+  }
 #endif
+}
+
+static const AttentionKernels &kernelsOf(const dsopt_attention &d) {
+  return d.type == DSOPT_BF16 ? *narrow : *wide;
 }
 
 extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
@@ -43,8 +51,8 @@ extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const
   rt->pool->forEach(pairs * groups, 1, [&](int64_t unit, int thread) {
     // The longest rows of a causal mask first.
     int64_t pair = unit % pairs, first = (groups - 1 - unit / pairs) * rows;
-    kernels->forward(*d, tensors, pair / d->heads, pair % d->heads, first, std::min(first + rows, d->rows),
-                     scratch + thread * size);
+    kernelsOf(*d).forward(*d, tensors, pair / d->heads, pair % d->heads, first,
+                          std::min(first + rows, d->rows), scratch + thread * size);
   });
 }
 
@@ -68,18 +76,18 @@ extern "C" void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *d, 
     int64_t first = blocks * chunk / chunks * DSOPT_ATTENTION_GRAD_COLUMNS;
     int64_t last = std::min(blocks * (chunk + 1) / chunks * DSOPT_ATTENTION_GRAD_COLUMNS, d->columns);
     float *result = sums + (chunks > 1 ? unit : thread) * sum;
-    kernels->backward(*d, tensors, pair / d->heads, pair % d->heads, first, last, result,
-                      scratch + thread * size);
+    kernelsOf(*d).backward(*d, tensors, pair / d->heads, pair % d->heads, first, last, result,
+                           scratch + thread * size);
     if (chunks == 1)
-      kernels->store(*d, tensors, pair / d->heads, pair % d->heads, 0, d->rows, result, 1, sum);
+      kernelsOf(*d).store(*d, tensors, pair / d->heads, pair % d->heads, 0, d->rows, result, 1, sum);
   });
   if (chunks == 1)
     return;
   int64_t parts = (d->rows + DSOPT_ATTENTION_ROWS - 1) / DSOPT_ATTENTION_ROWS;
   rt->pool->forEach(pairs * parts, 1, [&](int64_t unit, int) {
     int64_t pair = unit / parts, first = unit % parts * DSOPT_ATTENTION_ROWS;
-    kernels->store(*d, tensors, pair / d->heads, pair % d->heads, first,
-                   std::min<int64_t>(first + DSOPT_ATTENTION_ROWS, d->rows), sums + pair * chunks * sum,
-                   chunks, sum);
+    kernelsOf(*d).store(*d, tensors, pair / d->heads, pair % d->heads, first,
+                        std::min<int64_t>(first + DSOPT_ATTENTION_ROWS, d->rows), sums + pair * chunks * sum,
+                        chunks, sum);
   });
 }

@@ -38,6 +38,8 @@ struct AttentionKernels {
 extern const AttentionKernels kAttentionBaseline;
 #ifdef __x86_64__
 extern const AttentionKernels kAttentionAVX2, kAttentionAVX512;
+/// For tensors in bf16 alone.
+extern const AttentionKernels kAttentionAVX512BF16;
 #endif
 
 } // namespace dsopt::runtime
