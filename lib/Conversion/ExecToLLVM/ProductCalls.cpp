@@ -225,9 +225,8 @@ static FailureOr<exec::ProductAttr> describeKernel(exec::GemmOp gemm) {
   }
   return exec::ProductAttr::get(context, p.m, p.n, p.k, getElementTypeOrSelf(gemm.getLhs().getType()),
                                 getElementTypeOrSelf(gemm.getResult().getType()), p.lda, p.ldb, p.ldc,
-                                p.transpose_a, p.transpose_b, gemm.getWhole() ? (*gemm.getWhole())[0] : 0,
-                                gemm.getAddend() != nullptr, gemm.getIntoGradient(), batch, stridesA,
-                                stridesB, stridesC);
+                                p.transpose_a, p.transpose_b, gemm.getAddend() != nullptr,
+                                gemm.getIntoGradient(), batch, stridesA, stridesB, stridesC);
 }
 
 namespace {

@@ -205,7 +205,7 @@ void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &
     if (blocking.packing == Packing::None || blocking.packing == Packing::Registers)
       return emitBlock(panel, run, rows, Source::Given);
     if (blocking.columns.count > 1)
-      prefetchNext(band, panel, run, rows);
+      rows.ahead = linesAhead(band, panel, run, rows);
     if (blocking.packing == Packing::Transpose)
       return emitBlock(panel, run, rows, Source::Copy);
     branch(

@@ -16,7 +16,7 @@ LogicalResult LinearNllOp::verify() {
 
 LogicalResult ProductAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t m, int64_t n,
                                   int64_t k, Type operands, Type result, int64_t lda, int64_t ldb,
-                                  int64_t ldc, bool transposeA, bool transposeB, int64_t wholeM, bool, bool,
+                                  int64_t ldc, bool transposeA, bool transposeB, bool, bool,
                                   DenseI64ArrayAttr batch, DenseI64ArrayAttr stridesA,
                                   DenseI64ArrayAttr stridesB, DenseI64ArrayAttr stridesC) {
   if (m < 1 || n < 1 || k < 1)
@@ -26,8 +26,6 @@ LogicalResult ProductAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitE
     if (leading < elements)
       return emitError() << "product has lines of " << elements << " elements that begin " << leading
                          << " apart, expected as many or more";
-  if (wholeM && wholeM < m)
-    return emitError() << "product has " << m << " rows of " << wholeM << ", expected as many or fewer";
   int64_t rank = batch ? batch.size() : 0;
   for (DenseI64ArrayAttr strides : {stridesA, stridesB, stridesC})
     if (int64_t given = strides ? strides.size() : 0; given != rank)

@@ -12,8 +12,8 @@ module @one attributes {dsopt.target = #target} {
   // CHECK-NEXT: func.func nested @product2({{.*}} #exec.product<m = 100, n = 40, k = 30, operands = f32, result = f32, lda = 100, ldb = 30, ldc = 40, transpose_a = true, transpose_b = true>
   // A batch: dimensions that lie as one are one, and buffers go as far as the last matrix.
   // CHECK-NEXT: func.func nested @product3(index, index, memref<192xf32>, memref<290xf32>, memref<240xf32>) attributes {exec.product = #exec.product<m = 8, n = 5, k = 4, operands = f32, result = f32, lda = 4, ldb = 5, ldc = 5, batch = [6], strides_a = [32], strides_b = [54], strides_c = [40]>
-  // A part of the contraction begins with another's sums; its rows are those of the whole.
-  // CHECK-NEXT: func.func nested @product4({{.*}}, memref<80xf32>, memref<80xf32>) attributes {exec.product = #exec.product<{{.*}}, whole_m = 8, addend = true>
+  // A part of the contraction begins with another's sums.
+  // CHECK-NEXT: func.func nested @product4({{.*}}, memref<80xf32>, memref<80xf32>) attributes {exec.product = #exec.product<{{.*}}, addend = true>
   // CHECK: @product5({{.*}} #exec.product<m = 192, n = 70000, k = 20, {{.*}}, lda = 20, ldb = 20, ldc = 70000, transpose_b = true>
   // CHECK: @product6({{.*}} #exec.product<m = 192, n = 20, k = 70000, {{.*}}, lda = 70000, ldb = 20, ldc = 20>
   // CHECK: @product7({{.*}} #exec.product<m = 70000, n = 20, k = 192, {{.*}}, lda = 70000, ldb = 20, ldc = 20, transpose_a = true, accumulates = true>
@@ -58,20 +58,19 @@ module @one attributes {dsopt.target = #target} {
     exec.linear_nll %y, %v, %l, %g, %g, %s {ignore_index = -100 : i64, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 1>} : memref<264x10xf32>, memref<10x30xf32>, memref<264xi32>, memref<264xf32>, memref<264xf32>, memref<71680000xi8>
     return
   }
-  // The library's: other types, few rows of a product with a transposed operand, and parts of such.
+  // The library's: other types.
   // CHECK-LABEL: func.func @library
   // CHECK-NOT: by <
-  func.func @library(%d: memref<20x20xf64>, %h: memref<20x20xbf16>, %x: memref<3x40xf32>, %y: memref<50x40xf32>, %z: memref<3x50xf32>)
-      attributes {exec.segment, exec.temp_bytes = 0 : i64} {
+  func.func @library(%d: memref<20x20xf64>, %h: memref<20x20xbf16>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
     exec.gemm %d, %d -> %d : memref<20x20xf64>, memref<20x20xf64> -> memref<20x20xf64>
     exec.gemm %h, %h -> %h : memref<20x20xbf16>, memref<20x20xbf16> -> memref<20x20xbf16>
-    exec.gemm %x, %y -> %z {transpose_b} : memref<3x40xf32>, memref<50x40xf32> -> memref<3x50xf32>
-    exec.gemm %x, %y -> %z of [15, 50, 40] {transpose_b} : memref<3x40xf32>, memref<50x40xf32> -> memref<3x50xf32>
     return
   }
-  // A part with few rows of a product with many.
+  // Few rows of a product with a transposed operand; a part of one with many has the same kernel.
   // CHECK-LABEL: func.func @rows
   func.func @rows(%x: memref<3x40xf32>, %y: memref<50x40xf32>, %z: memref<3x50xf32>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
+    // CHECK: by <@kernels::@product12
+    exec.gemm %x, %y -> %z {transpose_b} : memref<3x40xf32>, memref<50x40xf32> -> memref<3x50xf32>
     // CHECK: by <@kernels::@product12
     exec.gemm %x, %y -> %z of [2051, 50, 40] {transpose_b} : memref<3x40xf32>, memref<50x40xf32> -> memref<3x50xf32>
     return

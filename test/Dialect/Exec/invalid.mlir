@@ -507,11 +507,6 @@ func.func private @product() attributes {exec.product = #exec.product<m = 2, n =
 
 // -----
 
-// expected-error @below {{product has 2 rows of 1, expected as many or fewer}}
-func.func private @product() attributes {exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4, whole_m = 1>}
-
-// -----
-
 // expected-error @below {{product has a batch of 1 dimensions and 0 strides, expected as many}}
 func.func private @product() attributes {exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4, batch = [2], strides_a = [6]>}
 

@@ -14,7 +14,7 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
     stored as it is or, with `transpose_a`, as `[k, m]`, so is `b`; lines as stored begin `lda`, `ldb` and
     `ldc` elements apart, matrices of the batch by its dimensions' `strides_a`, `strides_b` and `strides_c`.
     With `addend` the sums begin with those of another matrix, which lies as `c`; with `accumulates` the kernel
-    reads a flag and adds to `c` where it is not 0. Of a part of a product `whole_m` is the whole's.
+    reads a flag and adds to `c` where it is not 0.
 
     ```mlir
     #exec.product<m = 8, n = 4, k = 2, operands = f32, result = f32, lda = 2, ldb = 4, ldc = 4>
@@ -23,7 +23,7 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
   let parameters = (ins "int64_t":$m, "int64_t":$n, "int64_t":$k, "::mlir::Type":$operands, "::mlir::Type":$result,
       "int64_t":$lda, "int64_t":$ldb, "int64_t":$ldc,
       DefaultValuedParameter<"bool", "false">:$transpose_a, DefaultValuedParameter<"bool", "false">:$transpose_b,
-      DefaultValuedParameter<"int64_t", "0">:$whole_m, DefaultValuedParameter<"bool", "false">:$addend, DefaultValuedParameter<"bool", "false">:$accumulates,
+      DefaultValuedParameter<"bool", "false">:$addend, DefaultValuedParameter<"bool", "false">:$accumulates,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$batch, OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_a,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_b,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_c);
