@@ -29,8 +29,8 @@ start = {key: array.astype(np.float32) for key, array in start.items()}
 own = tanh_model.write(os.path.join(folder, "own.onnx"), start)
 
 
-def batches(ranks):
-    return tanh_model.batches(STEPS, ranks)
+#: How far from a reference in double a run may be, and how much of it rounding may take.
+BOUND, ROUNDED = 1e-6, 5e-7
 
 
 def signs(c, real):
@@ -120,20 +120,33 @@ def exchange(makes, ranks, places):
     return lambda parts: exchanged(parts, places, errors, makes)
 
 
-def reference(data, ranks, clip, makes):
-    """The weights after all steps, by SGD."""
+def reference(data, ranks, clip, makes, places, rounded=None):
+    """The weights after all steps, by SGD; with numbers to draw from, gradients and weights are off by up to half a unit of fp32's last place."""
     p = {key: array.astype(np.float64) for key, array in start.items()}
-    send = exchange(makes, ranks, buckets(dsopt, own, ranks))
+    send = exchange(makes, ranks, places)
+    near = (lambda array: array * (1 + rounded.uniform(-1, 1, array.shape) * 2.0**-24)) if rounded else lambda array: array
     for step in range(STEPS):
         parts = []
         for rank in range(ranks):
             rows = slice((step * ranks + rank) * ROWS, (step * ranks + rank + 1) * ROWS)
-            parts.append(gradients(p, data["x"][rows].astype(np.float64), data["y"][rows].astype(np.float64)))
+            parts.append({key: near(g) for key, g in gradients(p, data["x"][rows].astype(np.float64), data["y"][rows].astype(np.float64)).items()})
         g = send(parts)
         norm = np.sqrt(sum((part**2).sum() for part in g.values()))
         for key in p:
-            p[key] = p[key] - LR * g[key] * (min(1, clip / norm) if clip else 1)
+            p[key] = near(p[key] - LR * g[key] * (min(1, clip / norm) if clip else 1))
     return p
+
+
+def drawn(ranks, clip, makes):
+    """Micro-batches and the weights after them. A method of few factors or signs decides between almost equal things now and then, and rounding
+    then decides: these are the first for which rounding alone leaves the result where it is, whatever the processor."""
+    places = buckets(dsopt, own, ranks)
+    for seed in range(ranks, 2000, 100):
+        data = tanh_model.batches(STEPS, ranks, seed)
+        want = reference(data, ranks, clip, makes, places)
+        if all(far(reference(data, ranks, clip, makes, places, np.random.default_rng(i)), want) < ROUNDED for i in range(8)):
+            return data, want
+    sys.exit(f"FAILED: rounding decides what {makes} makes of all micro-batches")
 
 
 def run(ranks, data, *options, way=method, **keywords):
@@ -148,21 +161,22 @@ def far(weights, want):
 if driver:
     # On GPUs: as close.
     os.environ.update(LD_LIBRARY_PATH=driver[0], SOFT_DEVICE="seed=1")
-    data, STEPS = batches(2), 8
+    STEPS = 8
     for way, makes in ways.items():
+        data, want = drawn(2, 0, makes)
         _, weights = run(2, data, "-target=cuda", "-arch=sm_80", "-zero=2", f"-steps={STEPS}", way=way)
-        apart = far(weights, reference(data, 2, 0, makes))
-        check(apart < 1e-6, f"on GPUs, {way}: {apart} off")
+        apart = far(weights, want)
+        check(apart < BOUND, f"on GPUs, {way}: {apart} off")
         print(f"on GPUs, {way}: {apart:.1e} of the largest weight off")
     sys.exit()
 
 for ranks in (2, 3, 4, 8):
-    data = batches(ranks)
     for way, clip in [(way, 0) for way in ways] + ([(method, 0.05)] if ranks == 2 else []):
+        data, want = drawn(ranks, clip, ways[way])
         _, weights = run(ranks, data, f"-steps={STEPS}", f"-grad-clip={clip}", way=way)
-        apart = far(weights, want := reference(data, ranks, clip, ways[way]))
+        apart = far(weights, want)
         moved = min(np.max(np.abs(want[key] - start[key])) for key in want)
-        check(apart < 1e-6 < moved, f"{way}, {ranks} ranks, clip {clip}: {apart} off, moved by {moved}")
+        check(apart < BOUND < moved, f"{way}, {ranks} ranks, clip {clip}: {apart} off, moved by {moved}")
         print(f"{way}, {ranks} ranks, clip {clip}: {apart:.1e} of the largest weight off", flush=True)
 
 # One result in all layouts of equal ranks.
@@ -227,7 +241,7 @@ check(ratio > less, f"bytes a step: {sent}, of them {gathered} gathered")
 print(f"4 ranks, 256 Ki elements: reductions send {ratio:.2f} times less", flush=True)
 
 # What goes wrong.
-data = batches(2)
+data = tanh_model.batches(STEPS, 2)
 late = {key: np.where(np.arange(len(array))[:, None] == 7 * 2 * ROWS + 1, np.float32(3e38), array) for key, array in data.items()}
 said = run(2, late, "-steps=9", status=2)
 check("the loss of step 7 is not finite" in said, said)
@@ -243,7 +257,7 @@ for way, makes in ways.items():
     for _ in range(12):
         want -= 0.5 * send([{"a": equal["x"][:2].T @ equal["y"][:2] / 8.0}] * 2)["a"]
     apart = np.max(np.abs(weights["a"] - want)) / np.max(np.abs(want))
-    check(apart < 1e-6, f"{way}, equal magnitudes: {apart} off")
+    check(apart < BOUND, f"{way}, equal magnitudes: {apart} off")
 # One rank's has an infinite value, or one that is no number; the loss is finite.
 for second in (1e30, -1e30):
     rows = {"x": random.normal(0, 1, (4 * 4, 70)).astype(np.float32), "y": np.ones((4 * 4, 4), np.float32)}

@@ -21,8 +21,8 @@ def write(path, start):
                        [value("x", (ROWS, 7)), value("y", (ROWS, 5))], [initializer(key, array) for key, array in start.items()])
 
 
-def batches(steps, ranks):
-    rows = np.random.default_rng(ranks)
+def batches(steps, ranks, seed=None):
+    rows = np.random.default_rng(ranks if seed is None else seed)
     return {"x": rows.normal(0, 1, (steps * ranks * ROWS, 7)).astype(np.float32), "y": rows.normal(0, 1, (steps * ranks * ROWS, 5)).astype(np.float32)}
 
 
