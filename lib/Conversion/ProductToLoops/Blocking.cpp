@@ -46,8 +46,9 @@ Blocking dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
     most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
   blocking.columns = Panels(vectors, most);
   blocking.rows = Panels(m, mostRows(blocking.columns.largest(), registers));
-  // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of b
-  // fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are streams.
+  // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
+  // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
+  // streams.
   bool isFew = product.getTransposeB() && m <= std::min<int64_t>(registers - blocking.lanes - 3, 13);
   if (isFew) {
     blocking.columns = Panels(vectors, 1);
@@ -87,5 +88,11 @@ Blocking dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
     blocking.packing = isFew ? Packing::Registers : Packing::Transpose;
   else if (blocking.rows.count > 2 && (isFar || isNarrow))
     blocking.packing = Packing::Fused;
+  // A store to a line that no cache has waits for it. Where blocks are short their lines are asked for blocks
+  // before. Lines that blocks share would be asked for twice.
+  constexpr int64_t kSteps = 64;
+  bool isWhole = n % blocking.lanes == 0 && product.getLdc() % blocking.lanes == 0;
+  if (isWhole && k <= Blocking::kDepth && product.count() * m * n * bytes > kSecondCache)
+    blocking.resultAhead = (kSteps - 1) * 4 / (k * bytes);
   return blocking;
 }

@@ -13,6 +13,7 @@
 
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Interfaces/Target.h"
+#include <optional>
 
 namespace dsopt {
 
@@ -50,6 +51,9 @@ struct Blocking {
   /// Panels of columns whose sums of runs are kept in fp32 until the last, for a result of less; 0: none are.
   int64_t panelsApart = 0;
   Packing packing = Packing::None;
+  /// A block asks for the lines of a result that is stored before it has the sums, of the block of rows that
+  /// is so many further on; none: it does not.
+  std::optional<int64_t> resultAhead;
 
   /// What the kernel's range counts: blocks of rows of vectors of panels of columns of bands of matrices. A
   /// block of a panel is done by who has the first of its vectors, so that equal parts of the range are equal

@@ -219,9 +219,12 @@ void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &
 //===----------------------------------------------------------------------===//
 
 void ProductEmitter::emitBlock(const Panel &panel, const Run &run, const Rows &rows, Source source) {
-  // What sums are added to is here when they are complete.
-  if (accumulates || (run.isFirst && !blocking.panelsApart)) {
-    Value first = add(ofC, add(multiply(rows.first, product.getLdc()), panel.column));
+  // What sums are added to is here when they are complete, and where they are stored a line that can be
+  // written.
+  bool isAddedTo = accumulates || (run.isFirst && !blocking.panelsApart);
+  if (isAddedTo || blocking.resultAhead) {
+    int64_t ahead = isAddedTo ? 0 : *blocking.resultAhead * rows.count;
+    Value first = add(ofC, add(multiply(add(rows.first, ahead), product.getLdc()), panel.column));
     for (int64_t r = 0; r < rows.count; ++r)
       for (int64_t v = 0; v < panel.vectors; ++v)
         prefetch(result, add(first, r * product.getLdc() + v * blocking.lanes), /*isNear=*/true);
