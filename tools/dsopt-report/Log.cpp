@@ -106,7 +106,8 @@ static void takeRun(Log &log, const json &run, int64_t &starts) {
   ++starts;
 }
 
-Log readLog(const std::string &path) {
+/// Throws std::runtime_error if there is no file, or nothing of a run in it.
+static Log readLog(const std::string &path) {
   std::ifstream file(path);
   if (!file)
     throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno));
@@ -168,6 +169,26 @@ Log readLog(const std::string &path) {
         break;
       }
   return log;
+}
+
+static std::string fileName(const std::string &path) { return path.substr(path.rfind('/') + 1); }
+
+std::string withoutEnding(const std::string &path) {
+  size_t dot = path.rfind('.');
+  return dot == std::string::npos || path.find('/', dot) != std::string::npos ? path : path.substr(0, dot);
+}
+
+std::vector<Log> readLogs(const std::vector<std::string> &paths) {
+  std::vector<Log> logs;
+  for (const std::string &path : paths)
+    logs.push_back(readLog(path));
+  for (Log &log : logs) {
+    log.name = withoutEnding(fileName(log.path));
+    for (const Log &other : logs)
+      if (&other != &log && fileName(other.path) == fileName(log.path))
+        log.name = log.path;
+  }
+  return logs;
 }
 
 } // namespace dsopt::report

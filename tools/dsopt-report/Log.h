@@ -46,8 +46,12 @@ struct Log {
   std::vector<std::string> notes;       ///< what is odd about the file
 };
 
-/// Throws std::runtime_error if there is no file, or nothing of a run in it.
-Log readLog(const std::string &path);
+/// The logs, with the shortest names that tell them apart: of the files, else their paths. Throws
+/// std::runtime_error if there is no file, or nothing of a run in it.
+std::vector<Log> readLogs(const std::vector<std::string> &paths);
+
+/// A file's path without ".jsonl" and the like.
+std::string withoutEnding(const std::string &path);
 
 /// "rank 0" ...; above 16 ranks a log has "least" and "most".
 std::vector<std::string> rankNames(size_t count, const nlohmann::json &run);
