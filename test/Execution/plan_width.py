@@ -2,16 +2,11 @@
 
 usage: plan_width.py DSOPT
 """
-import fcntl
 import os
-import pty
-import struct
-import subprocess
 import sys
 import tempfile
-import termios
 
-from runs import check, execute, model
+from runs import check, execute, model, on_terminal
 
 dsopt = sys.argv[1]
 path, _ = model("gpt2-tiny")
@@ -21,24 +16,6 @@ EIGHT = [dsopt, path, "-plan", "-pp=8", "-micro-batches=2", "-threads=1"]
 
 def widest(text):
     return max(map(len, text.splitlines()))
-
-
-def on_terminal(columns, command):
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    with subprocess.Popen(command, stdout=theirs, stdin=subprocess.DEVNULL) as process:
-        os.close(theirs)
-        text = b""
-        while True:
-            try:
-                piece = os.read(ours, 4096)
-            except OSError:
-                break
-            if not piece:
-                break
-            text += piece
-    check(process.returncode == 0, f"{command} on a terminal: {process.returncode}")
-    return text.decode().replace("\r\n", "\n")
 
 
 narrow = execute(EIGHT).stdout
