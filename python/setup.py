@@ -1,7 +1,7 @@
 """Builds the package; where the clone has been built, its tools go into the wheel.
 
 DSOPT_BUILD names the build folder (default: build, beside this folder). The tools
-need LLVM 22, oneDNN and zlib of the machine they were built on.
+need LLVM 22, oneDNN, zlib and (dsopt-report) libmicrohttpd of the machine they were built on.
 """
 import os
 import shutil

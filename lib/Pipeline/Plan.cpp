@@ -290,11 +290,11 @@ constexpr Word kTrafficWords[] = {{"all_gather", "weights, from their slices"},
                                   {"all_to_all", "parts of gradients and momenta, to those that add them"},
                                   {"tied", "weights and gradients that several stages share"},
                                   {"padding", "of all that: zeros that fill up slices"}};
-/// Columns of a terminal: a word, then as many stages as fit.
-constexpr size_t kLabel = 18, kCell = 10, kStages = 6;
+/// Columns of a table: a word, then as many stages as fit. Of other lines: what they are about.
+constexpr size_t kLabel = 18, kCell = 10, kSubject = 12;
 template <size_t N> constexpr bool fits(const Word (&words)[N]) {
   for (const Word &word : words)
-    if (kLabel + word.meaning.size() > 80)
+    if (kLabel + word.meaning.size() > kLeastColumns)
       return false;
   return true;
 }
@@ -303,70 +303,88 @@ static_assert(fits(kMemoryWords) && fits(kTrafficWords), "wider than a terminal"
 /// Writes the plan for a person; what is 0 everywhere is left out.
 class PlanTable {
 public:
-  PlanTable(const Plan &plan, llvm::raw_ostream &out) : plan(plan), out(out) {}
+  PlanTable(const Plan &plan, llvm::raw_ostream &out, size_t columns)
+      : plan(plan), out(out), columns(std::max(columns, kLeastColumns)) {}
 
   void print() {
-    size_t stages = plan.programs.size();
-    out << llvm::formatv("layout      {0} x {1}, zero {2}, {3}\n", counted(stages, "stage"),
-                         counted(plan.dp, "data-parallel rank"), plan.zero, plan.schedule);
-    out << llvm::formatv("batch       {0} a step = {1} dp x {2}, {3}, {4}\n",
-                         counted(plan.dp * plan.M, "micro-batch", "es"), plan.dp, plan.M,
-                         counted(plan.V, "reduction shard"), plan.accumulate);
-    out << llvm::formatv("parameters  {0}\n", plan.parameters);
+    size_t stages = plan.programs.size(), most = (columns - kLabel) / kCell;
+    line("layout", llvm::formatv("{0} x {1}, zero {2}, {3}", counted(stages, "stage"),
+                                 counted(plan.dp, "data-parallel rank"), plan.zero, plan.schedule));
+    line("batch",
+         llvm::formatv("{0} a step = {1} dp x {2}, {3}, {4}", counted(plan.dp * plan.M, "micro-batch", "es"),
+                       plan.dp, plan.M, counted(plan.V, "reduction shard"), plan.accumulate));
+    line("parameters", std::to_string(plan.parameters));
     if (plan.tiles > 0)
-      out << llvm::formatv("tiles       {0} of weights, of {1} elements at most\n", plan.tiles,
-                           plan.largestTile);
+      line("tiles", llvm::formatv("{0} of weights, of {1} elements at most", plan.tiles, plan.largestTile));
     if (int64_t first = getOption(plan.module, "delayed_update", 0))
-      out << llvm::formatv("update      a step behind from step {0} on: what is below is of such a step\n",
-                           first);
+      line("update", llvm::formatv("a step behind from step {0} on: what is below is of such a step", first));
     printFreeze();
     out << "\n";
-    for (size_t first = 0; first < stages; first += kStages)
-      printStages(ArrayRef(plan.programs).slice(first, std::min(kStages, stages - first)), first);
+    for (size_t first = 0; first < stages; first += most)
+      printStages(ArrayRef(plan.programs).slice(first, std::min(most, stages - first)), first);
     printSums();
     printWords();
   }
 
 private:
+  /// What a line is about, and text that goes on below itself where it does not fit.
+  void line(StringRef subject, const std::string &text) {
+    out << llvm::left_justify(subject, kSubject);
+    size_t at = kSubject;
+    for (StringRef rest = text; !rest.empty();) {
+      auto [word, behind] = rest.split(' ');
+      if (at > kSubject && at + 1 + word.size() > columns) {
+        out << "\n";
+        out.indent(at = kSubject);
+      } else if (at > kSubject) {
+        out << ' ';
+        ++at;
+      }
+      out << word;
+      at += word.size();
+      rest = behind;
+    }
+    out << "\n";
+  }
   void printFreeze() {
     const Plan::Freeze &freeze = plan.freeze;
     if (plan.local.interval)
       return printLocalSteps();
     if (!freeze.step)
       return;
-    out << llvm::formatv("freeze      after {0} applied steps: what is below is of a step behind it\n",
-                         freeze.step);
-    out << llvm::formatv(
-        "compressed  a rank sends {0} bytes a step before the freeze, {1} behind it; {2} are kept of "
-        "what that leaves out\n",
-        humanBytes(freeze.before), humanBytes(freeze.behind), humanBytes(freeze.errors));
+    line("freeze",
+         llvm::formatv("after {0} applied steps: what is below is of a step behind it", freeze.step));
+    line("compressed",
+         llvm::formatv("a rank sends {0} bytes a step before the freeze, {1} behind it; {2} are kept of "
+                       "what that leaves out",
+                       humanBytes(freeze.before), humanBytes(freeze.behind), humanBytes(freeze.errors)));
     StringRef text = getOption(plan.module, "link", StringRef());
     if (std::optional<double> link = parseLink(text))
-      out << llvm::formatv(
-          "link        at {0} a step takes {1:F1} ms before the freeze, {2:F1} ms behind it: {3:F2} "
-          "times as fast\n",
-          text, plan.milliseconds + freeze.before / *link * 1e3,
-          plan.milliseconds + freeze.behind / *link * 1e3, freeze.speedUp(plan.milliseconds, *link));
+      line("link",
+           llvm::formatv("at {0} a step takes {1:F1} ms before the freeze, {2:F1} ms behind it: {3:F2} "
+                         "times as fast",
+                         text, plan.milliseconds + freeze.before / *link * 1e3,
+                         plan.milliseconds + freeze.behind / *link * 1e3,
+                         freeze.speedUp(plan.milliseconds, *link)));
   }
   void printLocalSteps() {
     const Plan::LocalSteps &local = plan.local;
-    out << llvm::formatv(
-        "freeze      after {0} applied steps: what is below is of a step behind it that joins\n",
-        plan.freeze.step);
-    out << llvm::formatv(
-        "compressed  a rank sends {0} bytes in a whole step, {1} in a compressed one, {2} in a "
-        "local one, {3} in one that joins; {4} are kept of what that leaves out\n",
-        humanBytes(local.sent[0]), humanBytes(local.sent[1]), humanBytes(local.sent[2]),
-        humanBytes(local.sent[3]), humanBytes(plan.freeze.errors));
+    line("freeze", llvm::formatv("after {0} applied steps: what is below is of a step behind it that joins",
+                                 plan.freeze.step));
+    line("compressed",
+         llvm::formatv("a rank sends {0} bytes in a whole step, {1} in a compressed one, {2} in a "
+                       "local one, {3} in one that joins; {4} are kept of what that leaves out",
+                       humanBytes(local.sent[0]), humanBytes(local.sent[1]), humanBytes(local.sent[2]),
+                       humanBytes(local.sent[3]), humanBytes(plan.freeze.errors)));
     StringRef text = getOption(plan.module, "link", StringRef());
     std::optional<double> link = parseLink(text);
     if (!link)
       return;
     auto takes = [&](double bytes) { return plan.milliseconds + bytes / *link * 1e3; };
-    out << llvm::formatv(
-        "link        at {0} a step takes {1:F1} ms whole, {2:F1} ms compressed, {3:F1} ms in the "
-        "mean of {4} steps that one joins\n",
-        text, takes(local.sent[0]), takes(local.sent[1]), takes(local.mean()), local.interval);
+    line("link", llvm::formatv("at {0} a step takes {1:F1} ms whole, {2:F1} ms compressed, {3:F1} ms in the "
+                               "mean of {4} steps that one joins",
+                               text, takes(local.sent[0]), takes(local.sent[1]), takes(local.mean()),
+                               local.interval));
   }
   static std::string counted(int64_t count, StringRef what, StringRef plural = "s") {
     return (Twine(count) + " " + what + (count == 1 ? "" : plural)).str();
@@ -443,23 +461,22 @@ private:
             most = above, live = bound;
         }
     if (plan.staging)
-      out << llvm::formatv(
-          "staging     {0} of the host's memory for each rank's part of a checkpoint (-save-async)\n",
-          humanBytes(plan.staging));
-    out << llvm::formatv("packing     at most {0:F1} % above the largest sum of live bytes ({1})\n",
-                         most * 100, humanBytes(live));
-    out << llvm::formatv("bubble      {0:F3} of the stages' time is spent waiting for each other\n"
-                         "flops       {1:e2} a step\npredicted   {2:F1} ms a step {3}\n",
-                         plan.bubble, plan.flops, plan.milliseconds, assumption());
+      line("staging",
+           llvm::formatv("{0} of the host's memory for each rank's part of a checkpoint (-save-async)",
+                         humanBytes(plan.staging)));
+    line("packing", llvm::formatv("at most {0:F1} % above the largest sum of live bytes ({1})", most * 100,
+                                  humanBytes(live)));
+    line("bubble", llvm::formatv("{0:F3} of the stages' time is spent waiting for each other", plan.bubble));
+    line("flops", llvm::formatv("{0:e2} a step", plan.flops));
+    line("predicted", llvm::formatv("{0:F1} ms a step {1}", plan.milliseconds, assumption()));
     if (plan.exposed > 0 && plan.device)
-      out << llvm::formatv(
-          "exposed     {0:F1} ms more for what is sent at {1:F0} GB/s and copied to the host "
-          "at {2:F0}\n",
-          plan.exposed, plan.device->links / 1e9, plan.device->host / 1e9);
+      line("exposed", llvm::formatv("{0:F1} ms more for what is sent at {1:F0} GB/s and copied to the host "
+                                    "at {2:F0}",
+                                    plan.exposed, plan.device->links / 1e9, plan.device->host / 1e9));
     else if (plan.exposed > 0)
-      out << llvm::formatv(
-          "exposed     {0:F1} ms more for what is sent and copied at {1:F0} GB/s beside nothing\n",
-          plan.exposed, kAssumedBytesPerSecond / 1e9);
+      line("exposed",
+           llvm::formatv("{0:F1} ms more for what is sent and copied at {1:F0} GB/s beside nothing",
+                         plan.exposed, kAssumedBytesPerSecond / 1e9));
     out << "\n";
   }
 
@@ -478,6 +495,8 @@ private:
     };
     out << llvm::left_justify("blocks", kLabel)
         << "the model's parts in order, cut where the fewest values live\n"
+        << llvm::left_justify("0", kLabel)
+        << "none of it in that stage; what is 0 in all of them is left out\n"
         << "in memory\n";
     words(kMemoryWords, [&](StringRef name) {
       return llvm::any_of(plan.programs, [&](ProgramOp program) {
@@ -492,14 +511,15 @@ private:
 
   const Plan &plan;
   llvm::raw_ostream &out;
+  size_t columns;
 };
 } // namespace
 
-LogicalResult dsopt::printPlan(ModuleOp module, llvm::raw_ostream &out, bool json) {
+LogicalResult dsopt::printPlan(ModuleOp module, llvm::raw_ostream &out, bool json, size_t columns) {
   FailureOr<TargetAttr> target = getTarget(module);
   if (failed(target))
     return failure();
   Plan plan(module, *target);
-  json ? printJson(plan, out) : PlanTable(plan, out).print();
+  json ? printJson(plan, out) : PlanTable(plan, out, columns).print();
   return success();
 }

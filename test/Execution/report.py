@@ -73,8 +73,9 @@ with tempfile.TemporaryDirectory() as folder:
     for word in ("evaluation", hash[:16], "dp 2, pp 2, zero 3", "model.onnx", "rank 3", "shared memory"):
         check(word in text, f"the page lacks '{word}'")
     good = open(log).read()
+    check("memory over time" in page.captions and "gradient norms by parameter" not in page.captions, f"figures: {page.captions}")
     text, _ = written(log, file("other.jsonl", good))
-    check("2 runs" in text and ">other<" in text, "two runs are not named")
+    check("2 runs" in text and ">other<" in text and "no option differs" in text, "two runs are not named")
 
     def steps(count, first=0, loss=lambda step: math.exp(-step / 1000)):
         return "".join(json.dumps({"step": s, "loss": loss(s), "lr": 1e-3, "step_ms": 5.0}) + "\n" for s in range(first, count))
@@ -100,6 +101,69 @@ with tempfile.TemporaryDirectory() as folder:
     text, _ = written(file("started.jsonl", head))
     check("no step is logged" in text, "a log without steps")
 
+    def figure(text, caption):
+        return next(f for f in text.split("<figure")[1:] if f"<figcaption>{caption}</figcaption>" in f)
+
+    def points(figure, axis, kind, line=0):
+        """Places of a line's curve of that class in the figure, from the top."""
+        group = figure.split(f"<g class='{axis}'>")[1].split(f"<g data-line='{line}'")[1]
+        path = group.split(f"<path class='{kind}' d='")[1].split("'")[0]
+        return [tuple(map(float, point.split())) for point in path.replace("M", "L").split("L")[1:]]
+
+    # A spike chooses the logarithmic axis; the switch is there either way, unless no value has a place on it.
+    def logged(values, name="loss"):
+        return written(file("values.jsonl", head + "".join(json.dumps({"step": i, name: v}) + "\n" for i, v in enumerate(values))))[0]
+
+    box = "<input type='checkbox' class='log'"
+    check(box + " checked" in figure(logged([1.0] * 50 + [1000.0] + [1.0] * 50, "grad_norm"), "gradient norm"), "a spike does not choose its axis")
+    check(box + "/>" in figure(logged([3.0, 2.0, 1.5, 1.2, 1.0, 0.9]), "loss"), "an ordinary curve has no switch, or is switched")
+    check(box not in figure(logged([-1.0, -2.0, 0.0]), "loss"), "values without a logarithm have a switch")
+    decades = figure(logged([1.0, 10.0, 100.0, 1000.0, 10000.0]), "loss")
+    ys = [y for _, y in points(decades, "logarithmic", "c0 raw")]
+    check(max(abs(a - b - (ys[0] - ys[1])) for a, b in zip(ys, ys[1:])) < 0.21, f"decades are not as far from each other: {ys}")
+    mixed = figure(logged([1.0, -1.0, 2.0, 0.0, 3.0]), "loss")
+    check(len(points(mixed, "logarithmic", "c0 raw")) == 3 and len(points(mixed, "linear", "c0 raw")) == 5, "values at or below 0")
+    check("values at or below 0 have no place" in mixed and "values at or below 0" not in decades, "nothing says that values are left out")
+
+    # Smoothed curves are means of all values, also of those that are not drawn; the raw one stays.
+    for count in (400, 40000):
+        waves = figure(logged([float(i % 2) for i in range(count)] + ["nan", 1.0]), "loss")
+        raw, much = points(waves, "linear", "c0 raw"), points(waves, "linear", "c0 smooth s3")
+        low, high = max(y for _, y in raw), min(y for _, y in raw)
+        share = (much[-1][1] - low) / (high - low)
+        check(0.48 < share < 0.53 and len(much) < 600 and len(raw) < 1200, f"of {count} values in turn 0 and 1 the mean is {share}")
+    check(text.count("name='smooth'") == 4, "there are no choices of smoothing")
+
+    # Norms by parameter: the largest are shown, the others chosen; of a long log a few steps.
+    def norms(count, parameters):
+        return "".join(json.dumps({"step": s, "loss": 1.0, "peak_bytes": [100 + s, 50],
+                                   "grad_norms": {f"p{p}": p + 1.0 + s / count for p in range(parameters)}}) + "\n" for s in range(count))
+
+    text, _ = written(file("norms.jsonl", head + norms(20, 9)))
+    chart = figure(text, "gradient norms by parameter")
+    shown, folded = chart.split("<details>")
+    check([f">p{p}<" in shown for p in range(9)] == [False] * 3 + [True] * 6 and "3 more" in folded and folded.count("type='checkbox'") == 3, "which norms are shown")
+    check("data-name='p8'" in chart and "19:9.95" in chart, "values under the pointer")
+    check("0:100,1:101" in figure(text, "memory over time") and "data-name='rank 1'" in text, "memory over time")
+    text, _ = written(file("norms.jsonl", head + norms(5000, 60)))
+    chart = figure(text, "gradient norms by parameter")
+    check("the largest 48 of 60 parameters; every 8th logged step" in chart and len(chart) < 500000, f"many norms: {len(chart)} bytes, {chart[-200:]}")
+    check(">p59<" in chart and ">p11<" not in chart, "the largest norms")
+    text, _ = written(file("norms.jsonl", head + norms(20, 2) + head + norms(5, 2)))
+    check(figure(text, "gradient norms by parameter").count("19:") == 0, "norms of steps that an earlier run went to")
+
+    # Of several runs a table has the last losses and what differs.
+    def run(lr, dp, loss):
+        line = {"command": f"dsopt-run p -data=d.npz -log=a{lr}.jsonl -lr={lr} -beta1=0.9", "layout": {"dp": dp, "pp": 1, "zero": 0}, "K": 8}
+        return json.dumps({"run": line}) + "\n" + json.dumps({"step": 0, "loss": loss}) + "\n"
+
+    text, _ = written(file("a.jsonl", run("1e-3", 2, 1.25)), file("b.jsonl", run("1e-2", 4, 1.5)))
+    table = text.split("<table class='compared'>")[1].split("</table>")[0]
+    for word in ("c0'></i>a<", "c1'></i>b<", "<td>1.25</td>", "<td>1.5</td>", ">lr<", "<td>1e-3</td>", "<td>1e-2</td>", ">dp<", "<td>2</td>", "<td>4</td>"):
+        check(word in table, f"the table of runs lacks {word}: {table}")
+    for word in (">K<", ">log<", ">beta1<", ">data<", ">pp<"):
+        check(word not in table, f"the table of runs has {word}, which is the same or of no account")
+
     for name, content, words in (("empty", "", "is empty"), ("text", "hello\n", "no line of a run"), ("binary", "\x00\x01\x02" * 99, "no line of a run"),
                                  ("other", '{"a":1}\n', "no line of a run")):
         done = subprocess.run([report, file(name, content)], capture_output=True, text=True)
@@ -107,4 +171,4 @@ with tempfile.TemporaryDirectory() as folder:
     for arguments in ([], [f"{folder}/absent.jsonl"], ["-x", log], [log, "-o", "/proc/none/page.html"], [log, "-o", log]):
         done = subprocess.run([report, *arguments], capture_output=True, text=True)
         check(done.returncode == 1 and done.stderr.count("error: ") == 1, f"{arguments}: {done.returncode} {done.stderr}")
-    print("pages of 11 logs, 9 messages")
+    print("pages of 22 logs, 9 messages")

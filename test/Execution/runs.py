@@ -1,9 +1,13 @@
 """Runs dsopt and reads what it says: the common part of the execution tests."""
+import fcntl
 import json
 import os
+import pty
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 
 import numpy as np
 
@@ -36,6 +40,25 @@ def execute(command, status=0, timeout=300, environment=None):
     if status is not None and done.returncode != status:
         sys.exit(f"{' '.join(command)}\nended with status {done.returncode}, expected {status}\n{done.stdout}\n{done.stderr}")
     return done
+
+
+def on_terminal(columns, command):
+    """What the command writes to a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(command, stdout=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        text = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            text += piece
+    check(process.returncode == 0, f"{command} on a terminal: {process.returncode}")
+    return text.decode().replace("\r\n", "\n")
 
 
 def train(dsopt, name, *options, prefix=(), data=None, program=None):

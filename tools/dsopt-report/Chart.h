@@ -18,12 +18,17 @@ struct Line {
   int color = 0; ///< of the page's palette
   const Series *values = nullptr;
   bool points = false; ///< marks each value, and dashes between them
+  bool smooth = false; ///< has smoothed curves, which the page's choice of smoothing shows
+  bool tone = false;   ///< another tone of the color
+  bool dotted = false; ///< tells it from another line of that color
+  bool hidden = false; ///< until it is chosen in the legend
 };
 
-/// A figure with a title and the values over steps; empty if no line has a value. `marks` are steps with
-/// a vertical line.
+/// A figure with a title and the values over steps, on a linear and a logarithmic axis between which a
+/// switch chooses; the logarithmic one is chosen where few values would flatten all others. Empty if no line
+/// has a value. `marks` are steps with a vertical line; `note` stands below.
 std::string lineChart(const std::string &title, const std::vector<Line> &lines,
-                      const std::vector<int64_t> &marks);
+                      const std::vector<int64_t> &marks = {}, const std::string &note = "");
 
 /// Rows of stacked parts; `unit` follows the numbers.
 struct Bars {

@@ -23,6 +23,61 @@ double numberOf(const json &value, double otherwise) {
   return otherwise;
 }
 
+std::vector<std::string> rankNames(size_t count, const json &run) {
+  // Above 16 ranks a log has the least and the most.
+  int64_t ranks = 0;
+  if (run.is_object() && run.contains("layout"))
+    ranks = static_cast<int64_t>(numberOf(run["layout"].value("dp", json(0)), 0) *
+                                 numberOf(run["layout"].value("pp", json(0)), 0));
+  std::vector<std::string> names;
+  for (size_t rank = 0; rank < count; ++rank)
+    names.push_back(ranks > 16 && count == 2 ? rank ? "most" : "least" : "rank " + std::to_string(rank));
+  return names;
+}
+
+void Thinned::endStep(int64_t step) {
+  constexpr size_t kSteps = 1024;
+  int64_t number = seen++;
+  numbers[step] = number;
+  if (numbers.size() > kSteps)
+    stride *= 2;
+  else if (number % stride == 0)
+    return;
+  for (auto it = numbers.begin(); it != numbers.end();) {
+    bool kept = it->second % stride == 0;
+    if (!kept)
+      for (auto &[name, series] : of)
+        series.erase(it->first);
+    it = kept ? std::next(it) : numbers.erase(it);
+  }
+}
+
+void Thinned::restart(int64_t step) {
+  numbers.erase(numbers.lower_bound(step), numbers.end());
+  for (auto &[name, series] : of)
+    series.erase(series.lower_bound(step), series.end());
+}
+
+static void takeNorms(Thinned &norms, const json &line, const char *key, int64_t step) {
+  auto found = line.find(key);
+  if (found == line.end() || !found->is_object())
+    return;
+  for (auto &[name, value] : found->items())
+    norms.take(step, name, numberOf(value, 0));
+  norms.endStep(step);
+}
+
+/// A number a rank; above 16 ranks the least and the most.
+static void takeMemory(Log &log, const json &line, int64_t step) {
+  auto found = line.find("peak_bytes");
+  if (found == line.end() || !found->is_array())
+    return;
+  std::vector<std::string> names = rankNames(found->size(), log.run);
+  for (size_t rank = 0; rank < found->size(); ++rank)
+    log.memory.take(step, names[rank], numberOf((*found)[rank], 0));
+  log.memory.endStep(step);
+}
+
 /// Takes a line's numbers; steps that an earlier run of the log went through again are the later ones'.
 static void takeStep(Log &log, const json &line) {
   int64_t step = line["step"].get<int64_t>();
@@ -38,6 +93,9 @@ static void takeStep(Log &log, const json &line) {
     if (name != "step" && number)
       log.series[name][step] = numberOf(value, 0);
   }
+  takeNorms(log.gradNorms, line, "grad_norms", step);
+  takeNorms(log.paramNorms, line, "param_norms", step);
+  takeMemory(log, line, step);
   if (line.contains("loss"))
     log.lastStep = line;
 }
@@ -48,7 +106,8 @@ static void takeRun(Log &log, const json &run, int64_t &starts) {
   ++starts;
 }
 
-Log readLog(const std::string &path) {
+/// Throws std::runtime_error if there is no file, or nothing of a run in it.
+static Log readLog(const std::string &path) {
   std::ifstream file(path);
   if (!file)
     throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno));
@@ -73,6 +132,8 @@ Log readLog(const std::string &path) {
         log.resumed.push_back(step);
         for (auto &[name, series] : log.series)
           series.erase(series.lower_bound(step), series.end());
+        for (Thinned *few : {&log.gradNorms, &log.paramNorms, &log.memory})
+          few->restart(step);
         startsNow = false;
       }
       takeStep(log, line);
@@ -108,6 +169,26 @@ Log readLog(const std::string &path) {
         break;
       }
   return log;
+}
+
+static std::string fileName(const std::string &path) { return path.substr(path.rfind('/') + 1); }
+
+std::string withoutEnding(const std::string &path) {
+  size_t dot = path.rfind('.');
+  return dot == std::string::npos || path.find('/', dot) != std::string::npos ? path : path.substr(0, dot);
+}
+
+std::vector<Log> readLogs(const std::vector<std::string> &paths) {
+  std::vector<Log> logs;
+  for (const std::string &path : paths)
+    logs.push_back(readLog(path));
+  for (Log &log : logs) {
+    log.name = withoutEnding(fileName(log.path));
+    for (const Log &other : logs)
+      if (&other != &log && fileName(other.path) == fileName(log.path))
+        log.name = log.path;
+  }
+  return logs;
 }
 
 } // namespace dsopt::report

@@ -5,10 +5,16 @@
 
 #include "Log.h"
 
+#include <optional>
+
 namespace dsopt::report {
 
-/// The whole page: style, figures and a few lines of script are part of it, nothing is fetched.
-std::string page(const std::vector<Log> &logs);
+/// The whole page: style, figures and a few lines of script are part of it, nothing is fetched. With a
+/// version it is one that asks the server it came from for later versions of its figures.
+std::string page(const std::vector<Log> &logs, std::optional<int64_t> version = std::nullopt);
+
+/// Of that page what changes while a run goes on.
+std::string figures(const std::vector<Log> &logs);
 
 } // namespace dsopt::report
 

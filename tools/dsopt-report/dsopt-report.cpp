@@ -2,10 +2,12 @@
 //
 // `dsopt-report RUN.jsonl [MORE.jsonl ...] [-o FILE.html]`: everything a run wrote
 // with -log as one page that needs no network; several runs in the same figures.
+// `dsopt-report -serve[=PORT] RUN.jsonl`: the same on loopback, while the run goes on.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Page.h"
+#include "Serve.h"
 #include "dsopt/Runtime/AtomicFile.h"
 
 #include <cerrno>
@@ -17,31 +19,24 @@ using namespace dsopt::report;
 namespace runtime = dsopt::runtime;
 
 static const char *const kUsage =
-    "usage: dsopt-report RUN.jsonl [MORE.jsonl ...] [-o FILE.html]\n\n"
+    "usage: dsopt-report RUN.jsonl [MORE.jsonl ...] [-o FILE.html]\n"
+    "       dsopt-report -serve[=PORT] RUN.jsonl [MORE.jsonl ...]\n\n"
     "Writes one HTML page about what runs wrote with -log: loss, learning rate, throughput, memory,\n"
-    "evaluations, plan. It needs no network. Default of -o: the first log's name, ending in .html.\n";
+    "evaluations, plan. It needs no network. Default of -o: the first log's name, ending in .html.\n"
+    "-serve shows the same at http://127.0.0.1:PORT (default: a free one), where it follows the runs, until "
+    "SIGINT.\n";
 
-static std::string fileName(const std::string &path) { return path.substr(path.rfind('/') + 1); }
-
-static std::string withoutEnding(const std::string &path) {
-  size_t dot = path.rfind('.');
-  return dot == std::string::npos || path.find('/', dot) != std::string::npos ? path : path.substr(0, dot);
-}
-
-/// The shortest names that tell the logs apart: of the files, else their paths.
-static void nameLogs(std::vector<Log> &logs) {
-  for (Log &log : logs) {
-    log.name = withoutEnding(fileName(log.path));
-    for (const Log &other : logs)
-      if (&other != &log && fileName(other.path) == fileName(log.path))
-        log.name = log.path;
-  }
+static int portOf(const std::string &text) {
+  if (text.empty() || text.size() > 5 || text.find_first_not_of("0123456789") != std::string::npos ||
+      std::stoi(text) < 1 || std::stoi(text) > 65535)
+    throw std::runtime_error("-serve=" + text + ": expected a port, 1 to 65535");
+  return std::stoi(text);
 }
 
 static int run(int argc, char **argv) {
-  std::vector<Log> logs;
   std::vector<std::string> paths;
   std::string output;
+  std::optional<int> port;
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
     std::string name = word.size() > 1 && word[0] == '-' ? word.substr(word[1] == '-' ? 2 : 1) : "";
@@ -57,17 +52,25 @@ static int run(int argc, char **argv) {
       output = argv[++i];
     else if (name.rfind("o=", 0) == 0)
       output = name.substr(2);
+    else if (name == "serve")
+      port = 0;
+    else if (name.rfind("serve=", 0) == 0)
+      port = portOf(name.substr(6));
     else if (!name.empty())
-      throw std::runtime_error("unknown option " + word + "; expected -o FILE.html");
+      throw std::runtime_error("unknown option " + word + "; expected -o FILE.html or -serve[=PORT]");
     else
       paths.push_back(word);
   }
   if (paths.empty())
     throw std::runtime_error(
         "no log is given; usage: dsopt-report RUN.jsonl [MORE.jsonl ...] [-o FILE.html]");
-  for (const std::string &path : paths)
-    logs.push_back(readLog(path));
-  nameLogs(logs);
+  if (port && !output.empty())
+    throw std::runtime_error("-o " + output + " is of no use with -serve, which writes no file");
+  if (port) {
+    serve(paths, *port);
+    return 0;
+  }
+  std::vector<Log> logs = readLogs(paths);
   if (output.empty())
     output = withoutEnding(paths[0]) + ".html";
   for (const std::string &path : paths)

@@ -4,8 +4,14 @@
 
 #include "dsopt/Runtime/AtomicFile.h"
 
+#include "llvm/ADT/StringRef.h"
+
+#include <cstdlib>
 #include <optional>
 #include <system_error>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 using dsopt::runtime::AtomicFile;
 using dsopt::runtime::Error;
@@ -48,6 +54,14 @@ void dsopt::writeText(const std::string &path, llvm::function_ref<bool(llvm::raw
   FileStream out(file);
   if (print(out))
     out.finish();
+}
+
+size_t dsopt::columnsOf(const std::string &path) {
+  size_t columns = 0;
+  if (const char *given = std::getenv("COLUMNS"); given && !llvm::StringRef(given).getAsInteger(10, columns))
+    return columns;
+  winsize window{};
+  return path.empty() && ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 ? window.ws_col : 0;
 }
 
 void dsopt::finishStandardOutput() {

@@ -14,6 +14,10 @@ namespace dsopt {
 /// false if it could not: then there is no file. Throws runtime::Error for the file.
 void writeText(const std::string &path, llvm::function_ref<bool(llvm::raw_ostream &)> print);
 
+/// How wide lines for a person may be where they go to `path`: as COLUMNS says, else as a terminal is that
+/// standard output goes to; 0 if neither says it.
+size_t columnsOf(const std::string &path);
+
 /// An Error of status 2 if standard output did not take what was printed; quiet if nobody reads any more.
 void finishStandardOutput();
 

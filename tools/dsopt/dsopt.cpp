@@ -322,7 +322,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   if (targets.areSeveral()) {
     llvm::raw_string_ostream text(targets.plans);
     text << "-target=" << options.text("target") << "\n";
-    if (failed(printPlan(compiled, text, /*json=*/false)))
+    if (failed(printPlan(compiled, text, /*json=*/false, columnsOf(options.text("o")))))
       messages.fail("planning failed");
     if (!isFirst)
       writeText(options.text("o"), [&](llvm::raw_ostream &out) {
@@ -337,7 +337,8 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
       printModule(compiled, out);
     else if (plan == "collectives")
       printCollectives(compiled, out);
-    else if (failed(isCurve ? printRecomputeCurve(compiled, out) : printPlan(compiled, out, plan == "json")))
+    else if (failed(isCurve ? printRecomputeCurve(compiled, out)
+                            : printPlan(compiled, out, plan == "json", columnsOf(options.text("o")))))
       messages.fail("planning failed");
     return true;
   });

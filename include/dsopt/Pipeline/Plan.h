@@ -12,8 +12,12 @@
 
 namespace dsopt {
 
-/// Prints the plan of a module with planned programs and a target: as JSON, or as a table.
-llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json);
+/// What every terminal has: no line of a plan's table is wider unless more columns are given.
+constexpr size_t kLeastColumns = 80;
+
+/// Prints the plan of a module with planned programs and a target: as JSON, or as a table that wide.
+llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, bool json,
+                              size_t columns = kLeastColumns);
 
 /// Prints what each collective and message of a step sends and what that stands for, for each kind of step
 /// that there is.

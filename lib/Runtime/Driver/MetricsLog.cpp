@@ -140,7 +140,7 @@ void MetricsLog::step(const StepResult &result, double seconds) {
   if (facts.comparison)
     facts.comparison->step(result, program);
   bool last = result.step + 1 == facts.steps || result.stop;
-  if (file < 0 || (result.step % settings.logEvery != 0 && !last))
+  if (file < 0 || (result.step % settings.logEvery.value_or(1) != 0 && !last))
     return;
   double samples = static_cast<double>(samplesPerStep(program, result.variant));
   double epoch =

@@ -1,7 +1,7 @@
 //===- MetricsLog.h - what rank 0 says of a run -----------------*- C++ -*-===//
 //
 // The JSON lines of -log (CONTRACT section 4) and what a person sees: a progress
-// bar on a terminal, else one line a step.
+// bar on a terminal, else lines that get rarer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,24 +76,30 @@ class Progress {
 public:
   Progress(const Program &program, const RunSettings &settings, const RunFacts &facts);
   void step(const StepResult &result, double seconds);
-  /// A line of its own.
+  /// A line of its own, above the bar.
   void line(const std::string &text);
   /// The same on standard error.
   void warning(const std::string &text);
+  /// Leaves the bar of the last step where it is: nothing is drawn any more.
   void end();
 
 private:
+  /// Whether a step has a line where there is no bar.
+  bool isDue(const StepResult &result);
   void bar(const StepResult &result);
+  void draw();
   void erase();
   void flush();
   const Program &program;
   const RunSettings &settings;
   const RunFacts &facts;
   bool terminal = false;
-  bool unread = false; ///< standard output takes no more
-  size_t shown = 0;    ///< characters of the bar on the screen
-  double smoothed = 0; ///< seconds of a step
-  std::chrono::steady_clock::time_point drawn;
+  bool unread = false;                         ///< standard output takes no more
+  std::string last;                            ///< the bar of the last step, empty before the first
+  size_t shown = 0;                            ///< characters of the bar on the screen
+  double smoothed = 0;                         ///< seconds of a step
+  int64_t steps = 0;                           ///< of this run, so far
+  std::chrono::steady_clock::time_point drawn; ///< the bar, or the last step's line
 };
 
 /// Samples of one step over all ranks (micro-batches where they have no rows); -1: no variant.
@@ -110,6 +116,10 @@ const std::vector<BreakdownPart> &breakdownParts(bool evaluates);
 /// rank and their mean.
 std::string breakdownTable(const std::vector<Breakdown> &ranks, const std::vector<double> &milliseconds,
                            bool evaluates);
+
+/// Where all went that a run wrote: "wrote weights to w.safetensors, the log to run.jsonl"; empty: nothing.
+/// `saved` is the step of its last checkpoint, -1: none.
+std::string placesLine(const RunSettings &settings, int64_t saved);
 
 /// "1.5 GB".
 std::string describeBytes(int64_t bytes);

@@ -1,6 +1,7 @@
 //===- Progress.cpp - what a person sees of a run -------------------------===//
 
 #include "MetricsLog.h"
+#include "dsopt/Runtime/SaveFolder.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -68,13 +69,15 @@ void Progress::line(const std::string &text) {
     return;
   erase();
   std::printf("%s\n", text.c_str());
-  flush();
+  draw();
 }
 
 void Progress::warning(const std::string &text) {
   erase();
   flush();
   std::fprintf(stderr, "dsopt: warning: %s\n", text.c_str());
+  if (!settings.quiet && !unread)
+    draw();
 }
 
 void Progress::step(const StepResult &result, double seconds) {
@@ -83,9 +86,9 @@ void Progress::step(const StepResult &result, double seconds) {
     return;
   if (terminal)
     return bar(result);
-  bool last = result.step + 1 == facts.steps || result.stop;
-  if (result.step % settings.logEvery != 0 && !last)
+  if (!isDue(result))
     return;
+  drawn = std::chrono::steady_clock::now();
   std::string scale = result.lossScale > 0 ? format("  loss scale %.6g", result.lossScale) : "";
   line(format("step %s  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
               counted(result.step, facts.steps).c_str(), result.loss, result.gradNorm, result.lr,
@@ -93,13 +96,23 @@ void Progress::step(const StepResult &result, double seconds) {
        scale + (result.skipped ? ", overflow: skipped" : ""));
 }
 
+bool Progress::isDue(const StepResult &result) {
+  ++steps;
+  if (result.step + 1 == facts.steps || result.stop)
+    return true;
+  if (settings.logEvery)
+    return result.step % *settings.logEvery == 0;
+  // Each of the first 10 steps, then every 2nd to 20, every 5th to 50, every 10th to 100 ... Of slow steps
+  // somebody who waits for them sees more.
+  constexpr std::chrono::minutes kPause{1};
+  int64_t power = 1;
+  while (steps > 100 * power)
+    power *= 10;
+  int64_t every = power * (steps <= 10 * power ? 1 : steps <= 20 * power ? 2 : steps <= 50 * power ? 5 : 10);
+  return (result.step + 1) % every == 0 || std::chrono::steady_clock::now() - drawn >= kPause;
+}
+
 void Progress::bar(const StepResult &result) {
-  // Drawing more often than this costs more than it shows.
-  constexpr std::chrono::milliseconds kPause{50};
-  auto now = std::chrono::steady_clock::now();
-  if (now - drawn < kPause && result.step + 1 != facts.steps && !result.stop)
-    return;
-  drawn = now;
   int64_t done = result.step + 1, most = *std::max_element(facts.arenaBytes.begin(), facts.arenaBytes.end());
   std::string right =
       format(" %s  loss %.4f  %.1f ms  %.1f samples/s  ", counted(done, facts.steps).c_str(), result.loss,
@@ -119,17 +132,49 @@ void Progress::bar(const StepResult &result) {
   text += right;
   if (text.size() >= columns)
     text.resize(columns - 1);
-  std::string blanks(shown > text.size() ? shown - text.size() : 0, ' ');
-  std::printf("\r%s%s", text.c_str(), blanks.c_str());
+  last = text;
+  // Drawing more often than this costs more than it shows.
+  constexpr std::chrono::milliseconds kPause{50};
+  if (auto now = std::chrono::steady_clock::now();
+      now - drawn >= kPause || done == facts.steps || result.stop) {
+    drawn = now;
+    draw();
+  }
+}
+
+void Progress::draw() {
+  if (!last.empty()) {
+    std::string blanks(shown > last.size() ? shown - last.size() : 0, ' ');
+    std::printf("\r%s%s", last.c_str(), blanks.c_str());
+    shown = last.size();
+  }
   flush();
-  shown = text.size();
 }
 
 void Progress::end() {
-  if (shown && !settings.quiet && !unread)
+  if (!last.empty() && !settings.quiet && !unread) {
+    draw();
     std::printf("\n");
+  }
+  last.clear();
   shown = 0;
   flush();
+}
+
+std::string dsopt::runtime::placesLine(const RunSettings &settings, int64_t saved) {
+  std::string text;
+  auto say = [&](const char *what, const std::string &path) {
+    if (!path.empty())
+      text += (text.empty() ? "wrote " : ", ") + std::string(what) + " to " + path;
+  };
+  say("weights", settings.saveWeights);
+  say("the model", settings.saveOnnx);
+  if (saved >= 0)
+    say("the last checkpoint",
+        settings.save + (settings.save.back() == '/' ? "" : "/") + checkpointName(saved));
+  say("the log", settings.log);
+  say("the trace", settings.trace);
+  return text;
 }
 
 std::string dsopt::runtime::breakdownTable(const std::vector<Breakdown> &ranks,

@@ -347,6 +347,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore) {
       During savingNow(Place::Saving);
       say(progress, saving.save(session, /*last=*/true));
+      saved = session.stepsDone();
     }
     {
       During savingNow(Place::Saving);
@@ -386,6 +387,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         progress.line("interrupted after " + std::to_string(session.stepsDone()) +
                       (settings.steps < DataSource::kEndless ? " of " + std::to_string(settings.steps) : "") +
                       " steps");
+      if (std::string places = placesLine(settings, saved); !places.empty())
+        progress.line(places);
     }
     return interrupted ? StatusInterrupted : StatusOk;
   } catch (const std::exception &error) {

@@ -251,7 +251,8 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.tokens.input = options.text("token-input");
   settings.tokens.label = options.text("label-input");
   settings.log = options.text("log");
-  settings.logEvery = options.integer("log-every", 1);
+  if (options.has("log-every"))
+    settings.logEvery = options.integer("log-every");
   settings.save = options.text("save");
   settings.saveEvery = options.integer("save-every");
   settings.saveKeep = options.integer("save-keep");

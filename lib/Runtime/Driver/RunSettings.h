@@ -9,6 +9,7 @@
 #include "dsopt/Runtime/Session.h"
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,8 @@ struct RunSettings {
   bool saveAsync = false; ///< checkpoints are written while steps go on
   bool saveAside = false; ///< others' later checkpoints in the folder of -save get other names
   bool resumeNewBatch = false;
-  bool resumed = false; ///< there was a checkpoint to go on from (known when ranks have met)
-  int64_t logEvery = 1;
+  bool resumed = false;            ///< there was a checkpoint to go on from (known when ranks have met)
+  std::optional<int64_t> logEvery; ///< none: each step in the log, fewer and fewer on standard output
   bool breakdown = false, reportKernels = false, quiet = false;
   Launch launch;
   bool insecure = false;                     ///< ranks need no secret to meet where others can reach them
