@@ -3,6 +3,7 @@
 #include "Core/ThreadPool.h"
 
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace dsopt::runtime;
 
@@ -39,4 +40,15 @@ TEST(ThreadPool, TakesEveryIndexOnce) {
       for (auto &count : seen)
         ASSERT_EQ(count, 1);
     }
+}
+
+TEST(ThreadPool, SaysWhetherAWorkerSleeps) {
+  ThreadPool spins(3, 1 << 30), sleeps(3, 0);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    for (ThreadPool *pool : {&spins, &sleeps})
+      pool->split(0, 3, 1, [](int64_t, int64_t, int) {});
+    while (sleeps.awake())
+      std::this_thread::yield();
+    ASSERT_TRUE(spins.awake());
+  }
 }
