@@ -51,7 +51,7 @@ public:
   int threads() const { return static_cast<int>(workers.size()) + 1; }
 
   /// Whether all workers spin: a job then costs a fraction of a microsecond to hand over, not a wake-up.
-  bool awake() const { return sleepers.load(std::memory_order_relaxed) == 0; }
+  bool awake() const { return spin != 0 && sleepers.load(std::memory_order_relaxed) == 0; }
 
   /// `body(begin, end, thread)` on one contiguous part of [begin, end) a thread, cut at `begin` plus
   /// multiples of `grain`.

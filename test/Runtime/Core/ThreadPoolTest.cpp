@@ -42,13 +42,18 @@ TEST(ThreadPool, TakesEveryIndexOnce) {
     }
 }
 
-TEST(ThreadPool, SaysWhetherAWorkerSleeps) {
-  ThreadPool spins(3, 1 << 30), sleeps(3, 0);
+TEST(ThreadPool, SaysWhetherWorkersSpin) {
+  ThreadPool spins(3, 1 << 30), sleeps(3, 100);
   for (int repeat = 0; repeat < 20; ++repeat) {
     for (ThreadPool *pool : {&spins, &sleeps})
       pool->split(0, 3, 1, [](int64_t, int64_t, int) {});
     while (sleeps.awake())
       std::this_thread::yield();
     ASSERT_TRUE(spins.awake());
+    // It may not sleep yet, but it waits for a processor.
+    ThreadPool never(2, 0);
+    ASSERT_FALSE(never.awake());
+    never.split(0, 2, 1, [](int64_t, int64_t, int) {});
+    ASSERT_FALSE(never.awake());
   }
 }
