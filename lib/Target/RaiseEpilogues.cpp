@@ -1,12 +1,14 @@
 //===- RaiseEpilogues.cpp - products take in what follows them ------------===//
 //
-// What a device's library does with sums before it rounds and stores them needs no kernel.
-// First GELU with the bias below it, since that keeps the operand that its gradient asks
-// for; then those gradients; then biases of products that routines read.
+// What a device's library, or a host's kernel of a product, does with sums before they are
+// rounded and stored needs no kernel of its own. First GELU with the bias below it, since
+// that keeps the operand that its gradient asks for; then those gradients; then biases of
+// products that routines read, which is what a host's kernels add.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dsopt/Dialect/Graph/Epilogue.h"
+#include "dsopt/Interfaces/CompiledProducts.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
@@ -52,13 +54,29 @@ void collectReaders(Value value, function_ref<bool(Operation *)> most,
       readers.push_back(&use);
 }
 
-/// Whether the library can do a product with an epilogue: of two matrices, added up in one piece. For lines
-/// of other lengths it may have none.
+/// Whether a weight of a product on a host may be asked for in tiles (tile-products): those have the bits of
+/// the whole, whose sums are rounded before a kernel adds the bias.
+bool mayBeTiled(graph::MatMulOp product) {
+  auto tileable = cast<TileableOpInterface>(product.getOperation());
+  return llvm::any_of(product->getOperands(), [&](Value operand) {
+    while (auto transpose = operand.getDefiningOp<graph::TransposeOp>())
+      operand = transpose.getInput();
+    return operand.getDefiningOp<graph::ReadOp>() &&
+           typeOf(operand).getDimSize(0) >= 2 * tileable.getCutUnit();
+  });
+}
+
+/// Whether a product can have an epilogue: one of two matrices, added up in one piece. For lines of other
+/// lengths a device's library may have none.
 bool canHaveEpilogue(graph::MatMulOp product) {
   RankedTensorType type = product.getType(), lhs = typeOf(product.getLhs()), rhs = typeOf(product.getRhs());
+  bool isOnDevice = isForDevice(product);
   for (RankedTensorType matrix : {type, lhs, rhs})
-    if (matrix.getShape().back() % DSOPT_EPILOGUE_COLUMNS)
+    if (isOnDevice && matrix.getShape().back() % DSOPT_EPILOGUE_COLUMNS)
       return false;
+  // A single column may lie as a row.
+  if (!isOnDevice && (type.getShape().back() < 2 || graph::numElements(lhs) == 0 || mayBeTiled(product)))
+    return false;
   return type.getRank() == 2 && type.getElementType().isF32() && graph::numElements(type) > 0 &&
          !dsopt_device_product_has_chunks(lhs.getDimSize(product.getTransposeA() ? 0 : 1), DSOPT_F32);
 }
@@ -137,7 +155,9 @@ Value matchGeluSlope(Value slope) {
 
 struct RaiseEpilogues : impl::RaiseEpiloguesBase<RaiseEpilogues> {
   void runOnOperation() override {
-    if (!isForDevice(getOperation()))
+    StringRef precision = getOption(getOperation(), "precision", StringRef("fp32"));
+    bool isOnDevice = isForDevice(getOperation());
+    if (!isOnDevice && !canBias(precision))
       return;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal() || function->hasAttr(graph::kIterateAttr))
@@ -145,12 +165,12 @@ struct RaiseEpilogues : impl::RaiseEpiloguesBase<RaiseEpilogues> {
       Block &body = function.front();
       // Products of fp32 take as long as many passes over their results, and the library's documentation does
       // not say that it has these epilogues for them.
-      bool isNarrow = getOption(getOperation(), "precision", StringRef("fp32")) != "fp32";
+      bool takesGelu = isOnDevice && precision != "fp32";
       for (auto gelu : llvm::to_vector(body.getOps<graph::GeluOp>()))
-        if (isNarrow)
+        if (takesGelu)
           raise(gelu);
       for (auto gradient : llvm::to_vector(body.getOps<graph::MulOp>()))
-        if (isNarrow)
+        if (takesGelu)
           raise(gradient);
       for (auto add : llvm::to_vector(body.getOps<graph::AddOp>()))
         raise(add);
@@ -161,6 +181,15 @@ struct RaiseEpilogues : impl::RaiseEpiloguesBase<RaiseEpilogues> {
   }
 
 private:
+  /// Whether kernels of products on the host add biases in the step's type.
+  bool canBias(StringRef precision) {
+    auto target = getOperation()->getAttrOfType<TargetAttr>(kTargetAttr);
+    Builder builder(&getContext());
+    Type type = precision == "fp32"   ? Type(builder.getF32Type())
+                : precision == "bf16" ? Type(builder.getBF16Type())
+                                      : Type(builder.getF16Type());
+    return target && compilesProducts(target, type, type);
+  }
   void raise(graph::GeluOp gelu);
   void raise(graph::MulOp gradient);
   void raise(graph::AddOp add);

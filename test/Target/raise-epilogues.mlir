@@ -195,13 +195,63 @@ module attributes {dsopt.target = #device} {
 
 // -----
 
-// A host has kernels.
-#host = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = ["+avx2"]>
-module attributes {dsopt.target = #host} {
-  graph.parameter @b : tensor<32xf32> from "b" at 0 bytes 128
+// A host's kernels of products add biases that routines read, of any number of columns; GELU has kernels of its own, in
+// bf16 too. What may be asked for in tiles stays a product: 4096 rows of a weight are, 4095 are not.
+#host = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "cooperlake", threads = 1, vector_bits = 512, features = ["+fma", "+avx512bf16"]>
+module attributes {dsopt.target = #host, dsopt.options = {precision = "bf16"}} {
+  graph.parameter @b : tensor<30xf32> from "b" at 0 bytes 120
+  graph.parameter @tiled : tensor<4096x64xf32> from "tiled" at 0 bytes 1048576
+  graph.parameter @whole : tensor<4095x64xf32> from "whole" at 0 bytes 1048320
+  graph.parameter @b4096 : tensor<4096xf32> from "b4096" at 0 bytes 16384
+  graph.parameter @b4095 : tensor<4095xf32> from "b4095" at 0 bytes 16380
   // CHECK-LABEL: @host
+  // CHECK: %[[A:.*]] = graph.matmul_epilogue bias %{{.*}} : (tensor<8x64xf32>, tensor<64x30xf32>, tensor<30xf32>) -> tensor<8x30xf32>
+  // CHECK-NEXT: graph.matmul %[[A]]
+  // CHECK: graph.add
+  // CHECK-NEXT: graph.gelu
+  func.func @host(%x: tensor<8x64xf32>, %w: tensor<64x30xf32>, %v: tensor<30x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+    %s = graph.matmul %x, %w : (tensor<8x64xf32>, tensor<64x30xf32>) -> tensor<8x30xf32>
+    %b = graph.read @b : tensor<30xf32>
+    %a = graph.add %s, %b : (tensor<8x30xf32>, tensor<30xf32>) -> tensor<8x30xf32>
+    %y = graph.matmul %a, %v : (tensor<8x30xf32>, tensor<30x8xf32>) -> tensor<8x8xf32>
+    %t = graph.matmul %x, %w : (tensor<8x64xf32>, tensor<64x30xf32>) -> tensor<8x30xf32>
+    %c = graph.add %t, %b : (tensor<8x30xf32>, tensor<30xf32>) -> tensor<8x30xf32>
+    %g = graph.gelu %c {approximate_tanh} : (tensor<8x30xf32>) -> tensor<8x30xf32>
+    %z = graph.matmul %g, %v : (tensor<8x30xf32>, tensor<30x8xf32>) -> tensor<8x8xf32>
+    return %y, %z : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+  // CHECK-LABEL: @tiles
+  // CHECK-NOT: graph.matmul_epilogue {{.*}}4096xf32>
+  // CHECK: graph.matmul_epilogue bias %{{.*}}, %{{.*}}, %{{.*}} {transpose_b} : (tensor<8x64xf32>, tensor<4095x64xf32>, tensor<4095xf32>) -> tensor<8x4095xf32>
   // CHECK-NOT: graph.matmul_epilogue
-  func.func @host(%x: tensor<8x64xf32>, %w: tensor<64x32xf32>, %v: tensor<32x8xf32>) -> tensor<8x8xf32> {
+  func.func @tiles(%x: tensor<8x64xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+    %w = graph.read @tiled : tensor<4096x64xf32>
+    %b = graph.read @b4096 : tensor<4096xf32>
+    %0 = graph.matmul %x, %w {transpose_b} : (tensor<8x64xf32>, tensor<4096x64xf32>) -> tensor<8x4096xf32>
+    %1 = graph.add %0, %b : (tensor<8x4096xf32>, tensor<4096xf32>) -> tensor<8x4096xf32>
+    %2 = graph.matmul %1, %1 {transpose_b} : (tensor<8x4096xf32>, tensor<8x4096xf32>) -> tensor<8x8xf32>
+    %v = graph.read @whole : tensor<4095x64xf32>
+    %c = graph.read @b4095 : tensor<4095xf32>
+    %3 = graph.matmul %x, %v {transpose_b} : (tensor<8x64xf32>, tensor<4095x64xf32>) -> tensor<8x4095xf32>
+    %4 = graph.add %3, %c : (tensor<8x4095xf32>, tensor<4095xf32>) -> tensor<8x4095xf32>
+    %5 = graph.matmul %4, %4 {transpose_b} : (tensor<8x4095xf32>, tensor<8x4095xf32>) -> tensor<8x8xf32>
+    %t = graph.transpose %w {perm = array<i64: 1, 0>} : (tensor<4096x64xf32>) -> tensor<64x4096xf32>
+    %6 = graph.matmul %x, %t : (tensor<8x64xf32>, tensor<64x4096xf32>) -> tensor<8x4096xf32>
+    %7 = graph.add %6, %b : (tensor<8x4096xf32>, tensor<4096xf32>) -> tensor<8x4096xf32>
+    %8 = graph.matmul %7, %7 {transpose_b} : (tensor<8x4096xf32>, tensor<8x4096xf32>) -> tensor<8x8xf32>
+    return %2, %5, %8 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// Without AVX-512 BF16 products of bf16 are the library's.
+#host = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = ["+avx2", "+fma"]>
+module attributes {dsopt.target = #host, dsopt.options = {precision = "bf16"}} {
+  graph.parameter @b : tensor<32xf32> from "b" at 0 bytes 128
+  // CHECK-LABEL: @library
+  // CHECK-NOT: graph.matmul_epilogue
+  func.func @library(%x: tensor<8x64xf32>, %w: tensor<64x32xf32>, %v: tensor<32x8xf32>) -> tensor<8x8xf32> {
     %s = graph.matmul %x, %w : (tensor<8x64xf32>, tensor<64x32xf32>) -> tensor<8x32xf32>
     %b = graph.read @b : tensor<32xf32>
     %a = graph.add %s, %b : (tensor<8x32xf32>, tensor<32xf32>) -> tensor<8x32xf32>

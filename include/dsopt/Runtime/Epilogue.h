@@ -32,7 +32,7 @@ typedef struct dsopt_gemm_epilogue {
 
 /// A product on a device: `c = epilogue(op(a) * op(b), given)`. `given`, of c's type, is the bias, or GELU's
 /// operand. GELU's operand is written to `kept` unless that is null. Both lie at multiples of 16 bytes, as
-/// matrices with rows of n elements. The host has none: what follows a product there is a kernel.
+/// matrices with rows of n elements. The host has none: kernels do it there.
 void dsopt_rt_gemm_epilogue(dsopt_rt *rt, const dsopt_gemm_epilogue *product, const void *a, const void *b,
                             const void *given, void *kept, void *c);
 

@@ -60,12 +60,13 @@ def RaiseConvolutions : Pass<"raise-convolutions", "::mlir::ModuleOp"> {
 }
 
 def RaiseEpilogues : Pass<"raise-epilogues", "::mlir::ModuleOp"> {
-  let summary = "products of a device take in biases and GELU";
+  let summary = "products take in biases, those of a device GELU too";
   let description = [{
-    Input: a graph whose gradients are built, with a target. For a host nothing is done. For a
-    device, what follows a product of two matrices that is added up in one piece becomes the
-    epilogue of a `graph.matmul_epilogue`, where that saves a pass over the result, by shapes and
-    types alone:
+    Input: a graph whose gradients are built, with a target. What follows a product of two
+    matrices that is added up in one piece becomes the epilogue of a `graph.matmul_epilogue`,
+    where that saves a pass over the result, by shapes and types alone. For a host that is the
+    first of these, where products have kernels (compile-products) and the weight is too small
+    for tiles (tile-products), which have the bits of a whole one:
 
     - a bias, a parameter with a value for each column, where routines read the sum;
     - a bias and GELU by tanh in bf16 and fp16, where routines read the result. The product keeps the

@@ -114,13 +114,15 @@ template <typename Op> static FailureOr<Product> productOf(Op gemm, bool writesR
   return product;
 }
 
-/// By the kernel that is compiled for it.
-static LogicalResult launchGemm(exec::GemmOp gemm, const Product &product, RuntimeCallBuilder &builder) {
+/// By the kernel that is compiled for it; `added` is an addend or a bias, or null.
+template <typename Op>
+static LogicalResult launchKernel(Op gemm, const Product &product, Value added, bool accumulates,
+                                  RuntimeCallBuilder &builder) {
   SmallVector<Value> pointers = {builder.pointer(product.lhs), builder.pointer(product.rhs)};
-  if (gemm.getAddend())
-    pointers.push_back(builder.pointer(gemm.getAddend()));
+  if (added)
+    pointers.push_back(builder.pointer(added));
   pointers.push_back(builder.pointer(gemm.getResult()));
-  if (gemm.getIntoGradient())
+  if (accumulates)
     pointers.push_back(builder.accumulateFlag());
   return builder.launch(gemm, gemm.getKernel()->getKernel(), gemm.getKernel()->getRange(), /*grain=*/1,
                         pointers);
@@ -136,7 +138,7 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
                                               isForDevice(gemm)))))
     return failure();
   if (gemm.getKernel())
-    return launchGemm(gemm, *product, builder);
+    return launchKernel(gemm, *product, gemm.getAddend(), gemm.getIntoGradient(), builder);
   if (whole) {
     llvm::append_range(product->fields, *whole);
     builder.call("dsopt_rt_gemm_part",
@@ -154,11 +156,14 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
 }
 
 static LogicalResult buildGemmEpilogue(exec::GemmEpilogueOp gemm, RuntimeCallBuilder &builder) {
-  if (!isForDevice(gemm))
-    return gemm.emitOpError("is for a device, expected a product and a kernel on a host");
   auto product = productOf(gemm, /*writesRows=*/true);
   if (failed(product))
     return failure();
+  if (gemm.getKernel())
+    return launchKernel(gemm, *product, gemm.getGiven(), /*accumulates=*/false, builder);
+  if (!isForDevice(gemm))
+    return gemm.emitOpError("has no kernel, expected one on a host, for products and epilogues that "
+                            "compile-products compiles");
   product->fields.push_back(static_cast<int64_t>(gemm.getKind()));
   builder.call("dsopt_rt_gemm_epilogue",
                {builder.descriptor("product", product->fields), builder.pointer(product->lhs),
@@ -197,9 +202,17 @@ struct GemmCall : RuntimeCallOpInterface::ExternalModel<GemmCall, exec::GemmOp> 
 };
 } // namespace
 
+namespace {
+/// What a kernel does beside the product.
+struct Extras {
+  bool addend = false, accumulates = false, bias = false;
+};
+} // namespace
+
 /// Null for what has no elements.
-static FailureOr<exec::ProductAttr> describeKernel(exec::GemmOp gemm) {
-  auto product = productOf(gemm, gemm.getWhole().has_value());
+template <typename Op>
+static FailureOr<exec::ProductAttr> describeKernel(Op gemm, bool writesRows, Extras extras) {
+  auto product = productOf(gemm, writesRows);
   if (failed(product))
     return failure();
   dsopt_gemm p;
@@ -225,14 +238,16 @@ static FailureOr<exec::ProductAttr> describeKernel(exec::GemmOp gemm) {
   }
   return exec::ProductAttr::get(context, p.m, p.n, p.k, getElementTypeOrSelf(gemm.getLhs().getType()),
                                 getElementTypeOrSelf(gemm.getResult().getType()), p.lda, p.ldb, p.ldc,
-                                p.transpose_a, p.transpose_b, gemm.getAddend() != nullptr,
-                                gemm.getIntoGradient(), batch, stridesA, stridesB, stridesC);
+                                p.transpose_a, p.transpose_b, extras.addend, extras.accumulates, extras.bias,
+                                batch, stridesA, stridesB, stridesC);
 }
 
 namespace {
 struct GemmProducts : exec::ProductCallOpInterface::ExternalModel<GemmProducts, exec::GemmOp> {
   LogicalResult collectProducts(Operation *op, SmallVectorImpl<exec::ProductAttr> &products) const {
-    auto product = describeKernel(cast<exec::GemmOp>(op));
+    auto gemm = cast<exec::GemmOp>(op);
+    auto product = describeKernel(gemm, gemm.getWhole().has_value(),
+                                  {gemm.getAddend() != nullptr, gemm.getIntoGradient(), /*bias=*/false});
     if (succeeded(product))
       products.push_back(*product);
     return product;
@@ -240,6 +255,26 @@ struct GemmProducts : exec::ProductCallOpInterface::ExternalModel<GemmProducts, 
   void setProductKernels(Operation *op, ArrayRef<exec::ProductKernelAttr> kernels) const {
     if (kernels.front())
       cast<exec::GemmOp>(op).setKernelAttr(kernels.front());
+  }
+};
+
+struct EpilogueProducts
+    : exec::ProductCallOpInterface::ExternalModel<EpilogueProducts, exec::GemmEpilogueOp> {
+  LogicalResult collectProducts(Operation *op, SmallVectorImpl<exec::ProductAttr> &products) const {
+    auto gemm = cast<exec::GemmEpilogueOp>(op);
+    if (gemm.getKind() != Epilogue::Bias) {
+      products.push_back(nullptr);
+      return success();
+    }
+    auto product =
+        describeKernel(gemm, /*writesRows=*/true, {/*addend=*/false, /*accumulates=*/false, /*bias=*/true});
+    if (succeeded(product))
+      products.push_back(*product);
+    return product;
+  }
+  void setProductKernels(Operation *op, ArrayRef<exec::ProductKernelAttr> kernels) const {
+    if (kernels.front())
+      cast<exec::GemmEpilogueOp>(op).setKernelAttr(kernels.front());
   }
 };
 
@@ -276,6 +311,6 @@ struct AccumulateCall : RuntimeCallOpInterface::ExternalModel<AccumulateCall, ex
 
 void dsopt::registerProductCalls(MLIRContext *context) {
   exec::GemmOp::attachInterface<GemmCall, GemmProducts>(*context);
-  exec::GemmEpilogueOp::attachInterface<GemmEpilogueCall>(*context);
+  exec::GemmEpilogueOp::attachInterface<GemmEpilogueCall, EpilogueProducts>(*context);
   exec::AccumulateOp::attachInterface<AccumulateCall>(*context);
 }

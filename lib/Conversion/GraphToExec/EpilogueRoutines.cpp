@@ -38,7 +38,8 @@ struct EpilogueRoutine : RoutineOpInterface::ExternalModel<EpilogueRoutine, grap
     return exec::GemmEpilogueOp::create(
         builder, op->getLoc(), product.getKind(), buffers.of(product.getLhs()), buffers.of(product.getRhs()),
         buffers.of(product.getGiven()), buffers.of(product.getResult()),
-        buffers.of(product.getPreActivation()), product.getTransposeA(), product.getTransposeB());
+        buffers.of(product.getPreActivation()), product.getTransposeA(), product.getTransposeB(),
+        /*kernel=*/nullptr);
   }
 };
 } // namespace

@@ -8,23 +8,6 @@
 using namespace mlir;
 using namespace dsopt;
 
-static bool hasFeature(TargetAttr target, StringRef name) {
-  return llvm::any_of(target.getFeatures().getAsValueRange<StringAttr>(), [&](StringRef feature) {
-    return feature.front() == '+' && feature.drop_front() == name;
-  });
-}
-
-bool dsopt::isCompiled(exec::ProductAttr product, TargetAttr target) {
-  if (target.getKind() != TargetKind::CPU)
-    return false;
-  if (product.getOperands().isBF16())
-    return hasFeature(target, "avx512bf16") && target.getVectorBits() == 512 &&
-           (product.getResult().isF32() || product.getResult().isBF16());
-  // Where there is no fused multiplication and addition it would be a call of a library.
-  return product.getOperands().isF32() && product.getResult().isF32() &&
-         (!llvm::Triple(target.getTriple()).isX86() || hasFeature(target, "fma"));
-}
-
 /// Most rows of a block, by its vectors: sums, a line of b and one broadcast fit the registers. More than 24
 /// sums gain nothing.
 static int64_t mostRows(int64_t vectors, int64_t registers) {

@@ -12,7 +12,7 @@
 #define DSOPT_LIB_CONVERSION_PRODUCTTOLOOPS_BLOCKING_H
 
 #include "dsopt/Dialect/Exec/Exec.h"
-#include "dsopt/Interfaces/Target.h"
+#include "dsopt/Interfaces/CompiledProducts.h"
 #include <optional>
 
 namespace dsopt {
@@ -61,8 +61,10 @@ struct Blocking {
   int64_t range(exec::ProductAttr product) const { return product.count() * columns.extent() * rows.count; }
 };
 
-/// Whether a product has a kernel of its own on a processor, and is not the library's.
-bool isCompiled(exec::ProductAttr product, TargetAttr target);
+/// Whether a product has a kernel of its own.
+inline bool isCompiled(exec::ProductAttr product, TargetAttr target) {
+  return compilesProducts(target, product.getOperands(), product.getResult());
+}
 /// For one that it can be compiled for.
 Blocking chooseBlocking(exec::ProductAttr product, TargetAttr target);
 

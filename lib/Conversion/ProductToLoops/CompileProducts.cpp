@@ -31,6 +31,8 @@ FunctionType typeOfProductKernel(exec::ProductAttr product) {
       buffer(turnsB ? n : k, product.getLdb(), turnsB ? k : n, product.getStridesB(), product.getOperands())};
   if (product.getAddend())
     types.push_back(buffer(m, product.getLdc(), n, product.getStridesC(), b.getF32Type()));
+  if (product.getBias())
+    types.push_back(MemRefType::get(n, cast<MemRefType>(result).getElementType()));
   types.push_back(result);
   if (product.getAccumulates())
     types.push_back(MemRefType::get(1, b.getI64Type()));

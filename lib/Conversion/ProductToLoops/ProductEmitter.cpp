@@ -34,6 +34,8 @@ ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product,
   rhs = *next++;
   if (product.getAddend())
     addend = *next++;
+  if (product.getBias())
+    bias = *next++;
   result = *next++;
   if (product.getAccumulates()) {
     Value flag = memref::LoadOp::create(b, *next++, index(0));
@@ -373,17 +375,25 @@ void ProductEmitter::emitStores(const Panel &panel, const Run &run, const Rows &
   auto storeTo = [&](ArrayRef<Value> sums, Value from) {
     storeSums(panel, rows, from ? addResult(panel, rows, sums, from) : Values(sums));
   };
+  auto finishTo = [&](ArrayRef<Value> sums, Value from) {
+    Values total = from ? addResult(panel, rows, sums, from) : Values(sums);
+    storeSums(panel, rows, addBias(panel, total));
+  };
   auto addOrStore = [&](Value adds, ArrayRef<Value> sums) {
     branch(adds, [&] { storeTo(sums, result); }, [&] { storeTo(sums, nullptr); });
   };
   auto storeTotal = [&](ArrayRef<Value> sums, Value from) {
-    accumulates ? addOrStore(accumulates, sums) : storeTo(sums, from);
+    accumulates ? addOrStore(accumulates, sums) : finishTo(sums, from);
   };
   if (!run.isFirst)
     return storeTotal(sums, addend);
   if (!blocking.panelsApart) {
     if (addend)
       return branch(run.isFirst, [&] { storeTo(sums, addend); }, [&] { storeTo(sums, result); });
+    if (bias)
+      return branch(
+          run.isFirst, [&] { storeTo(sums, nullptr); },
+          [&] { branch(run.isLast, [&] { finishTo(sums, result); }, [&] { storeTo(sums, result); }); });
     Value isLater = arith::XOrIOp::create(b, run.isFirst, arith::ConstantIntOp::create(b, 1, 1));
     return addOrStore(accumulates ? arith::OrIOp::create(b, accumulates, isLater).getResult() : isLater,
                       sums);
@@ -416,6 +426,15 @@ ProductEmitter::Values ProductEmitter::addResult(const Panel &panel, const Rows 
       Value before = readC(from, add(first, r * product.getLdc() + v * blocking.lanes), lanesOf(panel, v));
       total.push_back(arith::AddFOp::create(b, before, sums[r * panel.vectors + v]));
     }
+  return total;
+}
+
+ProductEmitter::Values ProductEmitter::addBias(const Panel &panel, ArrayRef<Value> sums) {
+  Values line, total;
+  for (int64_t v = 0; bias && v < panel.vectors; ++v)
+    line.push_back(readC(bias, add(panel.column, v * blocking.lanes), lanesOf(panel, v)));
+  for (auto [place, sum] : llvm::enumerate(sums))
+    total.push_back(bias ? arith::AddFOp::create(b, sum, line[place % panel.vectors]).getResult() : sum);
   return total;
 }
 

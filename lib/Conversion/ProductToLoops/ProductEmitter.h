@@ -89,6 +89,8 @@ private:
   void emitStores(const Panel &panel, const Run &run, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
   /// Sums added to what lies in `from`, the result or what lies as it does.
   Values addResult(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums, mlir::Value from);
+  /// Complete sums with the bias, if there is one.
+  Values addBias(const Panel &panel, mlir::ArrayRef<mlir::Value> sums);
   void storeSums(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
   /// Sums of runs in fp32, where the result is narrower: added to those before, and kept.
   mlir::Value placeApart(const Panel &panel, const Rows &rows, int64_t row, int64_t vector);
@@ -122,7 +124,7 @@ private:
   int64_t widthOfCopyA = 0;  ///< rows of a block, with what fills them up
   int64_t blockOfCopyA = 0;  ///< elements from one block to the next
   mlir::Value firstApart;    ///< the first panel whose sums are kept now
-  mlir::Value low, high, lhs, rhs, addend, result, accumulates, copy, copyA, apart;
+  mlir::Value low, high, lhs, rhs, addend, bias, result, accumulates, copy, copyA, apart;
   mlir::Value ofA, ofB, ofC; ///< where the matrix begins
 };
 

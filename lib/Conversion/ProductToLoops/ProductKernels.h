@@ -7,7 +7,7 @@
 
 namespace dsopt {
 /// The type of a product's kernel: its range's begin and end, then flat buffers of a, b, the addend (f32)
-/// if there is one, c, and the flag if it accumulates; bf16 as its bits.
+/// and the bias if there are such, c, and the flag if it accumulates; bf16 as its bits.
 mlir::FunctionType typeOfProductKernel(exec::ProductAttr product);
 } // namespace dsopt
 

@@ -2,7 +2,7 @@
 // RUN: dsopt-opt %s -attach-target="target=cuda arch=sm_90" -blocks-to-segments | dsopt-opt | FileCheck %s
 // RUN: dsopt-opt %s -attach-target="target=cuda arch=sm_90" -blocks-to-segments -describe-calls -segments-to-llvm | FileCheck %s --check-prefix=CALLS
 // RUN: dsopt-opt %s -attach-target -blocks-to-segments | not dsopt-opt -segments-to-llvm 2>&1 | FileCheck %s --check-prefix=HOST
-// HOST: error: 'exec.gemm_epilogue' op is for a device, expected a product and a kernel on a host
+// HOST: error: 'exec.gemm_epilogue' op has no kernel, expected one on a host, for products and epilogues that compile-products compiles
 
 // No workspace. The fields of dsopt_gemm (8 x 16 x 4, f32) and the kind. Bytes: of 8x4, 4x16, 16 and two times 8x16 elements.
 // CHECK-LABEL: func.func private @block3.F(

@@ -79,6 +79,24 @@ module @one attributes {dsopt.target = #target} {
 
 // -----
 
+// A bias is one more buffer, of a value for each column; what else follows a product has no kernel.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 2, vector_bits = 512, features = ["+avx512f", "+fma"]>
+// CHECK-LABEL: module @bias
+module @bias attributes {dsopt.target = #target} {
+  // CHECK: @product0(index, index, memref<32xf32>, memref<64xf32>, memref<16xf32>, memref<128xf32>) attributes {exec.product = #exec.product<m = 8, n = 16, k = 4, {{.*}}, bias = true>
+  module @kernels attributes {dsopt.target = #target} {}
+  // CHECK-LABEL: func.func @segment
+  func.func @segment(%a: memref<8x4xf32>, %b: memref<4x16xf32>, %bias: memref<16xf32>, %c: memref<8x16xf32>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
+    // CHECK: exec.gemm_epilogue bias %{{.*}} by <@kernels::@product0 range 1> : memref<8x4xf32>
+    exec.gemm_epilogue bias %a, %b, %bias -> %c : memref<8x4xf32>, memref<4x16xf32>, memref<16xf32> -> memref<8x16xf32>
+    // CHECK: exec.gemm_epilogue bias_gelu %{{.*}} -> %{{[a-z0-9]*}} : memref<8x4xf32>
+    exec.gemm_epilogue bias_gelu %a, %b, %bias -> %c : memref<8x4xf32>, memref<4x16xf32>, memref<16xf32> -> memref<8x16xf32>
+    return
+  }
+}
+
+// -----
+
 // In bf16 with AVX-512 BF16; buffers are bits, a result is in bf16 or f32, an addend in f32.
 #narrow = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "cooperlake", threads = 2, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
 // CHECK-LABEL: module @narrow

@@ -512,6 +512,11 @@ func.func private @product() attributes {exec.product = #exec.product<m = 2, n =
 
 // -----
 
+// expected-error @below {{product adds a bias and to its result, expected one of them}}
+func.func private @product() attributes {exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4, accumulates = true, bias = true>}
+
+// -----
+
 func.func @loss(%x: memref<4x8xf32>, %w: memref<8x9xf32>, %l: memref<4xi32>, %g: memref<f32>, %s: memref<144xi8>) {
   // expected-error @below {{has kernels [unit], expected six, each a #exec.product_kernel or unit}}
   exec.linear_nll %x, %w, %l, %g, %g, %s {ignore_index = -100 : i64, kernels = [unit], operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 1>} : memref<4x8xf32>, memref<8x9xf32>, memref<4xi32>, memref<f32>, memref<f32>, memref<144xi8>

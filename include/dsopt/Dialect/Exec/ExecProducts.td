@@ -14,7 +14,8 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
     stored as it is or, with `transpose_a`, as `[k, m]`, so is `b`; lines as stored begin `lda`, `ldb` and
     `ldc` elements apart, matrices of the batch by its dimensions' `strides_a`, `strides_b` and `strides_c`.
     With `addend` the sums begin with those of another matrix, which lies as `c`; with `accumulates` the kernel
-    reads a flag and adds to `c` where it is not 0.
+    reads a flag and adds to `c` where it is not 0. With `bias` a value for each column, of `c`'s type, is added
+    to complete sums before they are rounded; nothing else is added then.
 
     ```mlir
     #exec.product<m = 8, n = 4, k = 2, operands = f32, result = f32, lda = 2, ldb = 4, ldc = 4>
@@ -24,6 +25,7 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
       "int64_t":$lda, "int64_t":$ldb, "int64_t":$ldc,
       DefaultValuedParameter<"bool", "false">:$transpose_a, DefaultValuedParameter<"bool", "false">:$transpose_b,
       DefaultValuedParameter<"bool", "false">:$addend, DefaultValuedParameter<"bool", "false">:$accumulates,
+      DefaultValuedParameter<"bool", "false">:$bias,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$batch, OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_a,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_b,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_c);

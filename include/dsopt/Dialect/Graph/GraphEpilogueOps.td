@@ -1,4 +1,4 @@
-//===- GraphEpilogueOps.td - products of a device's library with an epilogue ===//
+//===- GraphEpilogueOps.td - products with an epilogue ----------*- tablegen -*-===//
 //
 // A file of its own, with a header of its own: few passes know of them.
 //

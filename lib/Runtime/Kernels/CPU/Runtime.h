@@ -49,8 +49,8 @@ private:
 namespace dsopt::runtime {
 
 /// The version of the choice of library, algorithm and tiles for matrix products, and of their kernels' order
-/// of additions (compile-products).
-inline constexpr int kKernelTable = 4;
+/// of additions and what they add beside (compile-products, raise-epilogues).
+inline constexpr int kKernelTable = 5;
 
 /// To be called first in every thread that computes: libraries run serially in it.
 void prepareThread();

@@ -19,7 +19,7 @@ def run(command, text=""):
 
 
 class Product:
-    """`pads`: elements between lines of a, b and c; `mode`: store, accumulate or addend; `turns_c`: c lies transposed;
+    """`pads`: elements between lines of a, b and c; `mode`: store, accumulate, addend or bias; `turns_c`: c lies transposed;
     `type` is that of a and b, `result` that of c."""
 
     def __init__(self, m, n, k, turns_a=0, turns_b=0, batch=(), pads=(0, 0, 0), mode="store", turns_c=0, type="f32", result="f32"):
@@ -48,13 +48,15 @@ class Product:
         matrices = list(self.matrices())
         a, b, c = [memref(lies, strides, turned, type)
                    for (lies, _, strides, turned), type in zip(matrices, (self.type, self.type, self.result))]
-        d = memref(matrices[2][0], matrices[2][2], matrices[2][3], "f32")
+        d = f"memref<{self.n}x{self.result}>" if self.mode == "bias" else memref(matrices[2][0], matrices[2][2], matrices[2][3], "f32")
         flags = "".join([", transpose_a" if self.turns_a else "", ", transpose_b" if self.turns_b else "",
                          ", into_gradient" if self.mode == "accumulate" else ""])
         plus = f" plus %d : {d}" if self.mode == "addend" else ""
         of = f" of [{self.m}, {self.n}, {self.k}]" if self.mode == "addend" else ""
+        product = (f"exec.gemm_epilogue bias %a, %b, %d -> %c {{{flags[2:]}}} : {a}, {b}, {d} -> {c}" if self.mode == "bias"
+                   else f"exec.gemm %a, %b{plus} -> %c{of} {{{flags[2:]}}} : {a}, {b} -> {c}")
         return (f"func.func @segment{index}(%a: {a}, %b: {b}, %c: {c}, %d: {d}) attributes {{exec.segment, exec.temp_bytes = 0 : i64}} {{\n"
-                f"  exec.gemm %a, %b{plus} -> %c{of} {{{flags[2:]}}} : {a}, {b} -> {c}\n  return\n}}\n")
+                f"  {product}\n  return\n}}\n")
 
 
 def compile_kernels(opt, folder, products, arch, level="-O3"):
@@ -108,7 +110,8 @@ def expect(product, references, a, b, c, d):
         if product.type == "bf16":
             flags.append(ctypes.c_int64(product.result == "bf16"))
         function = references.reference if product.type == "f32" else references.reference_bf16
-        function(*numbers, one, other, addend if product.mode == "addend" else None, start, *flags)
+        added = [addend if product.mode == mode else None for mode in ("addend", "bias")]
+        function(*numbers, one, other, *added, start, *flags)
     return want
 
 
@@ -116,14 +119,14 @@ def check(product, references, libraries, seed):
     random = np.random.default_rng(seed)
     parts, count = list(product.matrices()), int(np.prod(product.batch, dtype=np.int64))
     a, b, c, d = [numbers(random, count * lies[0] * leading + 7, type) for (lies, leading, _, _), type in
-                  zip(parts + parts[2:], (product.type, product.type, product.result, "f32"))]
+                  zip(parts + parts[2:], (product.type, product.type, product.result, product.result if product.mode == "bias" else "f32"))]
     want, flag = expect(product, references, a, b, c, d), np.ones(1, np.int64)
     for arch, (library, (name, total)) in libraries.items():
         kernel = library[name]
         kernel.argtypes, kernel.restype = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p], None
         for ranges in cuts(total):
             got = c.copy()
-            buffers = ([b, a] if product.turns_c else [a, b]) + ([d] if product.mode == "addend" else []) + [got]
+            buffers = ([b, a] if product.turns_c else [a, b]) + ([d] if product.mode in ("addend", "bias") else []) + [got]
             if product.mode == "accumulate":
                 buffers.append(flag)
             pointers = (ctypes.c_void_p * len(buffers))(*[x.ctypes.data for x in buffers])
@@ -155,11 +158,12 @@ def cases():
     for (m, n, k), turns_a, turns_b in itertools.product(odd, (0, 1), (0, 1)):
         yield Product(m, n, k, turns_a, turns_b)
         yield Product(m, n, k, turns_a, turns_b, pads=(3, 5, 9), mode="accumulate")
-    for turns_a, turns_b, mode in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend")):
+        yield Product(m, n, k, turns_a, turns_b, pads=(0, 1, 2), mode="bias")
+    for turns_a, turns_b, mode in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend", "bias")):
         # Runs of the contraction: whole ones, and one that is cut.
         yield Product(20, 100, 2048, turns_a, turns_b, mode=mode)
         yield Product(37, 53, 1024 + 21, turns_a, turns_b, mode=mode, pads=(1, 2, 3))
-        yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode != "addend"))
+        yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode in ("store", "accumulate")))
     for turns_b, mode in itertools.product((0, 1), ("store", "accumulate", "addend")):
         # Columns of a whose lines share a few sets of a cache: they are copied, some rows at a time.
         yield Product(136, 200, 300, 1, turns_b, pads=(2048 - 136, 0, 0), mode=mode)
@@ -176,10 +180,14 @@ def narrow_cases():
                                                          (0, 1), (0, 1)):
         yield Product(m, n, k, turns_a, turns_b, type="bf16")
         yield Product(m, n, k, turns_a, turns_b, pads=(3, 5, 9), mode="accumulate", type="bf16", result="bf16")
-    for turns_a, turns_b, mode, result in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend"), ("f32", "bf16")):
+    for turns_a, turns_b, mode, result in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend", "bias"), ("f32", "bf16")):
+        if mode == "bias" and result == "f32":
+            continue  # an epilogue has one type
         yield Product(37, 53, 1024 + 21, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type="bf16", result=result)
-        yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode != "addend"), type="bf16", result=result)
+        yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode in ("store", "accumulate")), type="bf16", result=result)
+        yield Product(70, 333, 64, turns_a, turns_b, mode=mode, type="bf16", result=result)
     # Sums of more columns than are kept at a time.
+    yield Product(260, 1000, 1030, 1, 0, type="bf16", result="bf16", mode="bias")
     yield Product(260, 1000, 1030, 1, 0, type="bf16", result="bf16", mode="accumulate")
     for turns_a, turns_b in itertools.product((0, 1), (0, 1)):
         yield Product(300, 160, 2 * 1024 + 2, turns_a, turns_b, type="bf16", result="bf16")

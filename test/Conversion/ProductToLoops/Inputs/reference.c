@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 void reference(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t turns_a, int64_t turns_b,
-               const float *a, const float *b, const float *addend, float *c, int64_t accumulate) {
+               const float *a, const float *b, const float *addend, const float *bias, float *c, int64_t accumulate) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       float *to = c + i * ldc + j, total = 0;
@@ -16,7 +16,7 @@ void reference(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_
         else
           total = addend ? addend[i * ldc + j] + sum : accumulate ? *to + sum : sum;
       }
-      *to = total;
+      *to = bias ? total + bias[j] : total;
     }
 }
 
@@ -43,7 +43,8 @@ static float multiply(float sum, uint16_t a0, uint16_t a1, uint16_t b0, uint16_t
 }
 
 void reference_bf16(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t turns_a, int64_t turns_b,
-                    const uint16_t *a, const uint16_t *b, const float *addend, void *c, int64_t accumulate, int64_t is_narrow) {
+                    const uint16_t *a, const uint16_t *b, const float *addend, const uint16_t *bias, void *c, int64_t accumulate,
+                    int64_t is_narrow) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       float *wide = (float *)c + i * ldc + j, total = 0;
@@ -64,6 +65,8 @@ void reference_bf16(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, i
         else
           total = addend ? addend[i * ldc + j] + sum : accumulate && !is_narrow ? before + sum : sum;
       }
+      if (bias)
+        total += load(bias + j);
       if (!is_narrow)
         *wide = total;
       else

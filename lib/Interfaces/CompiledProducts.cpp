@@ -1,0 +1,26 @@
+//===- CompiledProducts.cpp - which products a host has kernels for -------===//
+
+#include "dsopt/Interfaces/CompiledProducts.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/TargetParser/Triple.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+static bool hasFeature(TargetAttr target, StringRef name) {
+  return llvm::any_of(target.getFeatures().getAsValueRange<StringAttr>(), [&](StringRef feature) {
+    return feature.front() == '+' && feature.drop_front() == name;
+  });
+}
+
+bool dsopt::compilesProducts(TargetAttr target, Type operands, Type result) {
+  if (target.getKind() != TargetKind::CPU)
+    return false;
+  if (operands.isBF16())
+    return hasFeature(target, "avx512bf16") && target.getVectorBits() == 512 &&
+           (result.isF32() || result.isBF16());
+  // Where there is no fused multiplication and addition it would be a call of a library.
+  return operands.isF32() && result.isF32() &&
+         (!llvm::Triple(target.getTriple()).isX86() || hasFeature(target, "fma"));
+}
