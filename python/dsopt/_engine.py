@@ -139,7 +139,7 @@ class Engine:
         self._run.submit([micro[rank] for rank in ranks for micro in self._step])
         self._step = []
         # One step lies ready while one runs; more would only take memory.
-        while self._run.stream.written - self._collect() > 2:  # type: ignore[union-attr]
+        while self._run.stream.written - self._collect() > 2 and self.stopped is None:  # type: ignore[union-attr]
             self._wait()
 
     def train_batch(self, data_iter: Iterator[Any]) -> float:
@@ -172,9 +172,16 @@ class Engine:
             if not running:
                 raise DsoptError("the run ended before the checkpoint was written", 3)
             self._wait()
-        return os.path.join(folder, f"step-{self._run.first + steps:08d}")
+        path = os.path.join(folder, f"step-{self._run.first + steps:08d}")
+        self._run.note_saved(path, self._run.first + steps)
+        return path
 
     # What is known of it.
+
+    @property
+    def stopped(self) -> Optional[str]:
+        """Why a callback has ended the run, where one has: the loop should end, too."""
+        return self._run.stopped
 
     @property
     def global_steps(self) -> int:
@@ -201,11 +208,11 @@ class Engine:
         """Ends the run after the steps that were handed over, and loads the trained weights into the
         model. A step that is not complete is left out."""
         if self._result is None:
-            self._check_open()
             if self._run.stream.written == 0:  # type: ignore[union-attr]
                 self.close()
                 raise DsoptError("no step was complete: nothing was trained")
-            self._run.end_stream()
+            if self.stopped is None:  # else the program ends by itself, and says that it was told to
+                self._run.end_stream()
             try:
                 self._result = self._run.result()
                 if load and self._result.weights:
@@ -234,6 +241,8 @@ class Engine:
     def _check_open(self) -> None:
         if self._result is not None:
             raise RuntimeError("the engine has finished")
+        if self.stopped is not None:
+            raise DsoptError(f"the run was stopped: {self.stopped} (engine.stopped says so; finish() ends it)", 3)
 
     def _split(self, inputs: Dict[str, np.ndarray]) -> List[Dict[str, np.ndarray]]:
         parts: List[Dict[str, np.ndarray]] = [{} for _ in range(self.data_parallel_size)]
@@ -257,7 +266,8 @@ class Engine:
             running = self._run.running
             self._run.poll()
             self._collect_from(self._run.metrics)
-            if not running and self._run.stream.written > len(self._done):  # type: ignore[union-attr]
+            ended = not running and self._run.stream.written > len(self._done)  # type: ignore[union-attr]
+            if ended and self.stopped is None:
                 raise DsoptError("the run was interrupted", 3)
         return len(self._done)
 
@@ -273,6 +283,8 @@ class Engine:
         while self._collect() <= step:
             if not wait:
                 return None
+            if self.stopped is not None and not self._run.running and self._collect() <= step:
+                raise DsoptError(f"the run was stopped before step {step}: {self.stopped}", 3)
             if self._run.stream.written <= step:  # type: ignore[union-attr]
                 raise RuntimeError(f"a loss is known once its step is done: {len(self._step)} of "
                                    f"{self.gradient_accumulation_steps} micro-batches of step {step} have come to "
@@ -288,7 +300,7 @@ def initialize(model: Any, example_inputs: Any, config: Any = None, **options: A
 
     example_inputs  a micro-batch of one rank, by input name
     config          a DeepSpeed configuration: a path or a dict
-    options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, save_weights= and opset= as in
-                    `export` and `train`
+    options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, save_weights=, opset= and callbacks
+                    as in `export` and `train`
     """
     return Engine(model, example_inputs, config, **options)

@@ -113,6 +113,24 @@ for layout in ({"dp": 2}, {"dp": 1, "micro_batches": 2}):
     hashes.append(engine.finish().weights_hash)
 check(hashes[0] == hashes[1], f"{hashes}: a checkpoint changed the bits")
 
+# Callbacks see steps and checkpoints; one of them ends the run, and the engine says so.
+seen = []
+engine = dsopt.initialize(model, batch(8), save_weights=os.path.join(checkpoints, "stopped"),
+                          on_step=lambda record: seen.append(record["step"]) or record["step"] < 3,
+                          on_save=lambda path, step: seen.append((path, step)))
+for at in range(40):
+    if engine.stopped:
+        break
+    engine.backward(engine(*batch(8)))
+    engine.step()
+    if at == 1:
+        saved = engine.save_checkpoint(os.path.join(checkpoints, "asked"))
+check(4 <= engine.global_steps <= 8 and (saved, 2) in seen and "on_step" in engine.stopped, f"{at}, {seen}")
+fails(dsopt.DsoptError, lambda: engine(*batch(8)), "the run was stopped: on_step")
+result = engine.finish()
+check(result.status == "stopped" and result.steps == engine.global_steps and result.weights, result)
+check([one for one in seen if isinstance(one, int)] == list(range(result.steps)), seen)
+
 # train_batch, one rank, the configuration's steps alone.
 batches = iter([batch(8) for _ in range(4)])
 with dsopt.initialize(model, batch(8), {"gradient_accumulation_steps": 2, "gradient_clipping": 0}, lr=1e-3) as engine:
