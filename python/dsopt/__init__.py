@@ -18,6 +18,16 @@ from ._tools import DsoptError, find_tool
 from ._universal import export_universal, import_universal
 from ._weights import load_weights, read_weights, write_weights
 
+
+def __getattr__(name: str) -> object:
+    """dsopt.hf, which needs transformers, comes when it is asked for."""
+    if name == "hf":
+        import importlib
+
+        return importlib.import_module("dsopt.hf")
+    raise AttributeError(f"module 'dsopt' has no attribute '{name}'")
+
+
 __version__ = "0.1.0"
 __all__ = ["Best", "Callback", "DsoptError", "Engine", "ExportReport", "FoundRate", "KeepBest", "Loss", "Result", "Run",
            "Stop", "StopAfter", "evaluate", "export", "export_universal", "find_lr", "find_tool", "import_universal",
