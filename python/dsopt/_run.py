@@ -151,6 +151,12 @@ class Run:
         self.stream = StreamWriter(stream, self.batch["batch"]["K"])
         return self.stream
 
+    def twin_words(self) -> List[str]:
+        """The options of another run of the same model and layout, without what this one reads and writes."""
+        own = ("data=", "log=", "eval-data=", "eval-every=", "eval-batches=", "save=", "save-every=", "save-keep=",
+               "save-async", "save-existing=", "save-weights=", "save-onnx=", "resume=", "steps=", "trace=", "compare=")
+        return [word for word in self._words if not word.lstrip("-").startswith(own)]
+
     def submit(self, items: List[Dict[str, np.ndarray]]) -> None:
         """Hands over the micro-batches of a step; the first of them starts the program."""
         assert self.stream is not None

@@ -179,7 +179,7 @@ class Trainer(transformers.Trainer):
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
             found.append("several Python processes (start it with python; dp= says how many ranks there are)")
         own = {"lr", "lr_schedule", "steps", "epochs", "micro_batches", "micro_batch_size", "eval_data", "eval_every",
-               "save_weights", "optimizer", "weight_decay", "grad_clip", "warmup_steps"} & set(self._options)
+               "save_weights", "optimizer", "weight_decay", "grad_clip", "warmup_steps", "log_every"} & set(self._options)
         if own:
             found.append(f"the options {', '.join(sorted(own))} (TrainingArguments has them)")
         found += [f"a {name}() of one's own" for name in _METHODS

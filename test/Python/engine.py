@@ -131,6 +131,41 @@ result = engine.finish()
 check(result.status == "stopped" and result.steps == engine.global_steps and result.weights, result)
 check([one for one in seen if isinstance(one, int)] == list(range(result.steps)), seen)
 
+# Losses are numbers to compute with, before they are known; eval() measures, parameters() are as they are now.
+model = Net()
+reference = copy.deepcopy(model)
+optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-2, weight_decay=0.01)
+engine = dsopt.initialize(model, batch(4), dp=2, lr=1e-2, optimizer="adamw")
+check(engine.train() is engine and engine.training, "train()")
+held = batch(8)
+total, sums, measured = 0.0, 0.0, []
+for at in range(3):
+    engine.eval()
+    measured.append(engine(*held))
+    check(abs(measured[-1].item() - reference(*held).item()) < 1e-5, f"{at}: {measured[-1]}, PyTorch {reference(*held)}")
+    fails(RuntimeError, lambda: engine.backward(measured[-1]), "measured after eval(), has no gradient")
+    engine.train()
+    x, y = batch(8)
+    loss = engine(x, y).loss
+    total = total + 2 * loss.detach() / 4 - 1
+    fails(RuntimeError, lambda: engine.backward(loss * 2), "what is computed from it")
+    engine.backward(loss)
+    engine.step()
+    optimizer.zero_grad()
+    want = (reference(x[:4], y[:4]) + reference(x[4:], y[4:])) / 2
+    want.backward()
+    optimizer.step()
+    sums += 2 * want.item() / 4 - 1
+    if at == 1:
+        for (name, got), value in zip(engine.named_parameters(), reference.parameters()):
+            check(torch.allclose(got, value, rtol=1e-4, atol=1e-6), f"{name} after two steps")
+check(abs(float(total) - sums) < 1e-5 and abs(-total) >= 0 and f"{total:.3f}" == f"{sums:.3f}", f"{total}, {sums}")
+check((measured[0] > measured[2]) == (measured[0].item() > measured[2].item()) and measured[0] != measured[1] and measured[0] == measured[0].item() and 1 - loss < 1, "comparisons")
+for _ in range(3000):  # as a long loop adds them up
+    total = total + loss
+check(abs(float(total - 3000 * loss) - sums) < 1e-3, total)
+check(len(list(engine.parameters())) == 4 and engine.finish().steps == 3, "the end")
+
 # train_batch, one rank, the configuration's steps alone.
 batches = iter([batch(8) for _ in range(4)])
 with dsopt.initialize(model, batch(8), {"gradient_accumulation_steps": 2, "gradient_clipping": 0}, lr=1e-3) as engine:
