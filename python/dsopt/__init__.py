@@ -20,11 +20,11 @@ from ._weights import load_weights, read_weights, write_weights
 
 
 def __getattr__(name: str) -> object:
-    """dsopt.hf, which needs transformers, comes when it is asked for."""
-    if name == "hf":
+    """dsopt.hf, which needs transformers, and dsopt.deepspeed come when they are asked for."""
+    if name in ("hf", "deepspeed"):
         import importlib
 
-        return importlib.import_module("dsopt.hf")
+        return importlib.import_module("dsopt." + name)
     raise AttributeError(f"module 'dsopt' has no attribute '{name}'")
 
 

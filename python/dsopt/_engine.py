@@ -141,7 +141,8 @@ class Engine:
             if options.get("log_every", 1) != 1:
                 raise ValueError(f"log_every={options['log_every']}: the engine reads each step's line")
             model_path = os.fspath(path) if path else os.path.join(self._folder, "model.onnx")
-            self.export_report = export(model, example_inputs, model_path, loss=loss, opset=opset)
+            optimizer = options.pop("optimizer") if hasattr(options.get("optimizer"), "param_groups") else None
+            self.export_report = export(model, example_inputs, model_path, loss=loss, opset=opset, optimizer=optimizer)
             named = named_inputs(model, example_inputs)
             self._example = {name: to_array(named[name]) for name in self.export_report.inputs}
             self._run = Run(model_path, None, config=config, folder=self._folder,
@@ -444,6 +445,6 @@ def initialize(model: Any, example_inputs: Any, config: Any = None, **options: A
     example_inputs  a micro-batch of one rank, by input name
     config          a DeepSpeed configuration: a path or a dict
     options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, save_weights=, opset= and callbacks
-                    as in `export` and `train`
+                    as in `export` and `train`; optimizer= may be a new one of torch.optim
     """
     return Engine(model, example_inputs, config, **options)

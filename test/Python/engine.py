@@ -166,6 +166,44 @@ for _ in range(3000):  # as a long loop adds them up
 check(abs(float(total - 3000 * loss) - sums) < 1e-3, total)
 check(len(list(engine.parameters())) == 4 and engine.finish().steps == 3, "the end")
 
+# DeepSpeed's initialize: the first batch is the example, the optimizer is PyTorch's, losses are outputs' .loss.
+from dsopt import deepspeed
+
+model = Net()
+reference = copy.deepcopy(model)
+groups = [{"params": [model.first.weight, model.second.weight], "weight_decay": 0.2},
+          {"params": [model.first.bias, model.second.bias], "weight_decay": 0.0}]
+optimizer = torch.optim.AdamW(groups, lr=5e-3)
+twin = torch.optim.AdamW([{**group, "params": [dict(zip(map(id, model.parameters()), reference.parameters()))[id(one)]
+                                               for one in group["params"]]} for group in groups], lr=5e-3)
+dataset = [{"x": one, "y": two} for one, two in zip(*batch(40))]
+config = {"train_batch_size": 16, "gradient_accumulation_steps": 2, "gradient_clipping": 0}
+engine, same, loader, scheduler = deepspeed.initialize(model=model, optimizer=optimizer, model_parameters=model.parameters(),
+                                                       training_data=dataset, config=config, dp=2)
+check(same is optimizer and scheduler is None and len(loader) == 5 and engine.stopped is None, "what initialize returns")
+check(len(list(engine.parameters())) == 4 and engine.eval().train().training, "before the first batch")
+fails(RuntimeError, lambda: engine.global_steps, "run is not known before the first batch")
+losses, want = [], []
+for items in list(loader)[:4]:
+    losses.append(engine(**items).loss)
+    engine.backward(losses[-1])
+    engine.step()
+    one = (reference(items["x"][:4], items["y"][:4]) + reference(items["x"][4:], items["y"][4:])) / 2
+    (one / 2).backward()
+    want.append(one.item())
+    if len(want) % 2 == 0:
+        twin.step()
+        twin.zero_grad()
+check(np.allclose([float(loss) for loss in losses], want, rtol=1e-5), f"{losses}, {want}")
+engine.finish()
+for (name, got), value in zip(model.named_parameters(), reference.named_parameters()):
+    check(torch.allclose(got, value[1], rtol=1e-4, atol=1e-6), f"{name} after training")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, lr_scheduler=1), "initialize(lr_scheduler=) is not available")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, model_parameters=groups), "model_parameters has groups")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, model_parameters=[model.first.weight]), "are not all parameters")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, training_data=dataset), "needs train_micro_batch_size_per_gpu")
+fails(ValueError, lambda: deepspeed.initialize(model=model, dp=2)[0](*batch(3)), "input 'x' has 3 rows")
+
 # train_batch, one rank, the configuration's steps alone.
 batches = iter([batch(8) for _ in range(4)])
 with dsopt.initialize(model, batch(8), {"gradient_accumulation_steps": 2, "gradient_clipping": 0}, lr=1e-3) as engine:
