@@ -72,6 +72,17 @@ check(result.status == "stopped" and 8 <= result.steps <= 12, result)
 run = dsopt.start(model, items, on_step=lambda record: record["step"] < 3, **common)
 count = sum(1 for _ in run)
 check(4 <= count <= 7 and run.stopped and run.result().status == "stopped", count)
+reads, then = [], []
+
+
+def endless():
+    while True:
+        reads.append(1)
+        yield items[len(reads) % 32]
+
+
+dsopt.train(model, endless(), lr=1e-2, on_step=lambda record: record["step"] != 3 or then.append(len(reads)) is not None)
+check(len(reads) == then[0], f"{len(reads)} reads, {then[0]} of them before the end was asked for")
 fails(lambda: dsopt.train(model, items, on_step=lambda record: 1 / (3 - record["step"]), save=path("raised"), **common), "division by zero")
 check(os.listdir(path("raised")), "an exception lost what was trained")
 
@@ -136,6 +147,8 @@ check(again.losses == [] and dsopt.evaluate(model, held, weights=path("best-weig
 # Going on compares with what was; a new run does not.
 more = dsopt.train(model, items, steps=12, save=path("best"), resume=path("best"), keep_best=dsopt.KeepBest("eval_loss"), **wild)
 check(more.best == result.best or more.best.value < least, more.best)
+worse = dsopt.train(model, items, steps=4, save=path("best"), save_existing="aside", keep_best="eval_loss", **{**wild, "lr": 0})
+check(worse.best.value > least and worse.best.step <= 4, worse.best)
 fails(lambda: dsopt.train(model, items, keep_best=True, eval_data=held, eval_every=2), "it needs save=")
 fails(lambda: dsopt.train(model, items, keep_best="eval_loss", save=path("none")), "it needs eval_data= and eval_every=")
 fails(lambda: dsopt.train(model, items, keep_best="loss", save=path("none")), "it needs save_every=")
