@@ -8,14 +8,27 @@ Nothing is computed here: `train` starts the compiled program and reads its
 metrics. docs/Tutorial.md walks through it; docs/FromDeepSpeed.md has the four
 calls of `initialize`.
 """
+from . import writers
+from ._callbacks import Best, Callback, KeepBest, Stop, StopAfter
 from ._engine import Engine, Loss, initialize
 from ._export import ExportReport, export
+from ._find_lr import FoundRate, find_lr
 from ._run import Result, Run, evaluate, plan, start, train
 from ._tools import DsoptError, find_tool
 from ._universal import export_universal, import_universal
 from ._weights import load_weights, read_weights, write_weights
 
+
+def __getattr__(name: str) -> object:
+    """dsopt.hf, which needs transformers, and dsopt.deepspeed come when they are asked for."""
+    if name in ("hf", "deepspeed"):
+        import importlib
+
+        return importlib.import_module("dsopt." + name)
+    raise AttributeError(f"module 'dsopt' has no attribute '{name}'")
+
+
 __version__ = "0.1.0"
-__all__ = ["DsoptError", "Engine", "ExportReport", "Loss", "Result", "Run", "evaluate", "export", "export_universal",
-           "find_tool", "import_universal", "initialize", "load_weights", "plan", "read_weights", "start", "train",
-           "write_weights"]
+__all__ = ["Best", "Callback", "DsoptError", "Engine", "ExportReport", "FoundRate", "KeepBest", "Loss", "Result", "Run",
+           "Stop", "StopAfter", "evaluate", "export", "export_universal", "find_lr", "find_tool", "import_universal",
+           "initialize", "load_weights", "plan", "read_weights", "start", "train", "write_weights", "writers"]

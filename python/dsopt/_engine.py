@@ -15,6 +15,8 @@ float(loss) waits for that.
 """
 from __future__ import annotations
 
+import json
+import operator
 import os
 import shutil
 import tempfile
@@ -26,11 +28,83 @@ import numpy as np
 from ._export import export, named_inputs
 from ._run import Result, Run
 from ._stream import to_array
-from ._tools import DsoptError
+from ._tools import DsoptError, run_tool
 from ._weights import load_weights
 
 
-class Loss:
+class Number:
+    """A number that is known once the steps that it depends on are done. Arithmetic with it gives another."""
+
+    def __init__(self, compute: Callable[..., float], *operands: Any):
+        self._compute, self._operands = compute, operands
+        self._value: Optional[float] = None
+        # A sum over all steps holds none of those that are known.
+        self._ready()
+
+    def item(self) -> float:
+        """The value; waits for it."""
+        if self._value is None:
+            self._value = float(self._compute(*map(float, self._operands)))
+            self._operands = ()
+        return self._value
+
+    def _ready(self) -> bool:
+        if self._value is None and all(one._ready() for one in self._operands if isinstance(one, Number)):
+            self.item()
+        return self._value is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the value is there already."""
+        return self._ready()
+
+    def detach(self) -> "Number":
+        return self
+
+    clone = cpu = mean = float = detach
+
+    def __float__(self) -> float:
+        return self.item()
+
+    def __format__(self, form: str) -> str:
+        return format(self.item(), form)
+
+    def __repr__(self) -> str:
+        return f"Number({self.item()})" if self.ready else "Number(not computed yet)"
+
+    def __bool__(self) -> bool:
+        return bool(self.item())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _later(name: str) -> Callable[..., Number]:
+    function = getattr(operator, name)
+
+    return lambda *operands: Number(function, *operands)
+
+
+def _swapped(name: str) -> Callable[..., Number]:
+    function = getattr(operator, name)
+    return lambda self, other: Number(function, other, self)
+
+
+def _compared(name: str) -> Callable[..., bool]:
+    function = getattr(operator, name)
+    return lambda self, other: function(self.item(), float(other))
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    setattr(Number, f"__{_name}__", _later(_name))
+    setattr(Number, f"__r{_name}__", _swapped(_name))
+for _name in ("neg", "abs"):
+    setattr(Number, f"__{_name}__", _later(_name))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Number, f"__{_name}__", _compared(_name))
+
+
+class Loss(Number):
     """The loss of one micro-batch of each data-parallel rank: their mean, as a number, once its step is
     done."""
 
@@ -38,24 +112,17 @@ class Loss:
         self._engine = engine
         self._step = step
         self._micro_step = micro_step
-        self._value: Optional[float] = None
+        super().__init__(lambda: engine._loss_of(step, micro_step, wait=True))  # type: ignore[arg-type,return-value]
+
+    def _ready(self) -> bool:
+        if self._value is None:
+            self._value = self._engine._loss_of(self._step, self._micro_step, wait=False)
+        return self._value is not None
 
     @property
-    def ready(self) -> bool:
-        """Whether the value is there already."""
-        return self._value is not None or self._engine._loss_of(self._step, self._micro_step, wait=False) is not None
-
-    def item(self) -> float:
-        """The value; waits for its step."""
-        if self._value is None:
-            self._value = self._engine._loss_of(self._step, self._micro_step, wait=True)
-        return self._value  # type: ignore[return-value]
-
-    def __float__(self) -> float:
-        return self.item()
-
-    def __format__(self, form: str) -> str:
-        return format(self.item(), form)
+    def loss(self) -> "Loss":
+        """Itself: what scripts take from the outputs of a model."""
+        return self
 
     def __repr__(self) -> str:
         return f"Loss({self.item()})" if self.ready else f"Loss(of step {self._step}, not computed yet)"
@@ -74,7 +141,8 @@ class Engine:
             if options.get("log_every", 1) != 1:
                 raise ValueError(f"log_every={options['log_every']}: the engine reads each step's line")
             model_path = os.fspath(path) if path else os.path.join(self._folder, "model.onnx")
-            self.export_report = export(model, example_inputs, model_path, loss=loss, opset=opset)
+            optimizer = options.pop("optimizer") if hasattr(options.get("optimizer"), "param_groups") else None
+            self.export_report = export(model, example_inputs, model_path, loss=loss, opset=opset, optimizer=optimizer)
             named = named_inputs(model, example_inputs)
             self._example = {name: to_array(named[name]) for name in self.export_report.inputs}
             self._run = Run(model_path, None, config=config, folder=self._folder,
@@ -86,6 +154,9 @@ class Engine:
         batch, layout = self._run.batch["batch"], self._run.batch["layout"]
         self.data_parallel_size: int = layout["dp"]
         self.gradient_accumulation_steps: int = batch["K"] // layout["dp"]
+        self.training = True
+        self._eval_folder = ""  # of the checkpoint that eval() measures
+        self._home = 0  # steps after which the weights were brought home
         self.micro_steps = 0  #: micro-batches that backward was called for
         self._pending: Optional[Loss] = None
         self._forward: Optional[List[Dict[str, np.ndarray]]] = None
@@ -94,9 +165,10 @@ class Engine:
 
     # The four calls.
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Loss:
+    def __call__(self, *args: Any, **kwargs: Any) -> Number:
         """Takes a micro-batch for each data-parallel rank: a dict of inputs, or inputs by name or in
-        their order, of `data_parallel_size` times the example's rows. Its loss is known once its step is done."""
+        their order, of `data_parallel_size` times the example's rows. Its loss is known once its step is done; after
+        eval() it is measured at once, with the weights of the steps so far, and trains nothing."""
         self._check_open()
         if len(args) == 1 and not kwargs and (isinstance(args[0], Mapping) or hasattr(args[0], "keys")):
             inputs = {name: args[0][name] for name in args[0].keys()}
@@ -105,7 +177,10 @@ class Engine:
         lacking = [name for name in self._example if name not in inputs]
         if lacking:
             raise ValueError(f"the batch lacks {', '.join(lacking)}; the model's inputs are {', '.join(self._example)}")
-        self._forward = self._split({name: to_array(inputs[name]) for name in self._example})
+        parts = self._split({name: to_array(inputs[name]) for name in self._example})
+        if not self.training:
+            return Number(float, self._measure(parts))
+        self._forward = parts
         steps = self.gradient_accumulation_steps
         self._pending = Loss(self, self.micro_steps // steps, self.micro_steps % steps)
         return self._pending
@@ -115,6 +190,10 @@ class Engine:
     def backward(self, loss: Loss) -> Loss:
         """Puts the micro-batch of the latest forward into the step."""
         self._check_open()
+        if type(loss) is Number:
+            raise RuntimeError("backward takes the loss of the latest engine(batch) as it is: what is computed from it, or "
+                               "measured after eval(), has no gradient (the model's loss is exported; give loss= to "
+                               "initialize for another)")
         if loss is not self._pending or self._forward is None:
             raise RuntimeError("backward takes the loss of the latest engine(batch), once")
         self._step.append(self._forward)
@@ -139,7 +218,7 @@ class Engine:
         self._run.submit([micro[rank] for rank in ranks for micro in self._step])
         self._step = []
         # One step lies ready while one runs; more would only take memory.
-        while self._run.stream.written - self._collect() > 2:  # type: ignore[union-attr]
+        while self._run.stream.written - self._collect() > 2 and self.stopped is None:  # type: ignore[union-attr]
             self._wait()
 
     def train_batch(self, data_iter: Iterator[Any]) -> float:
@@ -153,10 +232,36 @@ class Engine:
         losses[-1].item()
         return self._done[losses[-1]._step]["loss"]
 
+    def train(self, mode: bool = True) -> "Engine":
+        """What engine(batch) does from now on: train, or after train(False) measure."""
+        self._check_open()
+        self.training = mode
+        return self
+
+    def eval(self) -> "Engine":
+        """From now on engine(batch) measures: forward only, without dropout. Each batch is a run of its own, on a
+        checkpoint of the steps so far; `eval_data=` and `eval_every=` measure many at less cost."""
+        return self.train(False)
+
+    def parameters(self) -> Iterator[Any]:
+        """The model's parameters, as they are after the steps so far."""
+        self._bring_home()
+        return self.module.parameters()
+
+    def named_parameters(self) -> Iterator[Any]:
+        """The same with their names."""
+        self._bring_home()
+        return self.module.named_parameters()
+
     def save_checkpoint(self, folder: "os.PathLike[str] | str") -> str:
         """Writes a checkpoint of the steps so far and returns its path; initialize(..., resume=folder)
         goes on from the last one of a folder, in any layout. Micro-batches of a step that is not
         complete are no part of it."""
+        path = self._save(folder)
+        self._run.note_saved(path, self._run.first + self._run.stream.written)  # type: ignore[union-attr]
+        return path
+
+    def _save(self, folder: "os.PathLike[str] | str") -> str:
         self._check_open()
         steps = self._run.stream.written  # type: ignore[union-attr]
         if not steps:
@@ -175,6 +280,11 @@ class Engine:
         return os.path.join(folder, f"step-{self._run.first + steps:08d}")
 
     # What is known of it.
+
+    @property
+    def stopped(self) -> Optional[str]:
+        """Why a callback has ended the run, where one has: the loop should end, too."""
+        return self._run.stopped
 
     @property
     def global_steps(self) -> int:
@@ -201,11 +311,11 @@ class Engine:
         """Ends the run after the steps that were handed over, and loads the trained weights into the
         model. A step that is not complete is left out."""
         if self._result is None:
-            self._check_open()
             if self._run.stream.written == 0:  # type: ignore[union-attr]
                 self.close()
                 raise DsoptError("no step was complete: nothing was trained")
-            self._run.end_stream()
+            if self.stopped is None:  # else the program ends by itself, and says that it was told to
+                self._run.end_stream()
             try:
                 self._result = self._run.result()
                 if load and self._result.weights:
@@ -231,9 +341,52 @@ class Engine:
 
     # Parts.
 
+    def _now(self) -> List[str]:
+        """The options under which another run takes up the steps so far."""
+        steps = self._run.stream.written  # type: ignore[union-attr]
+        if not steps:
+            return []
+        folder = os.path.join(self._folder, f"now-{steps}")
+        if folder != self._eval_folder:
+            if self._eval_folder:
+                shutil.rmtree(self._eval_folder, ignore_errors=True)
+            self._save(folder)
+            self._eval_folder = folder
+        return [f"-resume={folder}"]
+
+    def _other_run(self, data: List[Dict[str, np.ndarray]], *words: str) -> List[Dict[str, Any]]:
+        """Runs the program's twin on micro-batches, and returns the lines of its log."""
+        file, log = os.path.join(self._folder, "now.npz"), os.path.join(self._folder, "now.jsonl")
+        np.savez(file, **{name: np.stack([part[name] for part in data]) for name in self._example})
+        if os.path.exists(log):
+            os.remove(log)
+        run_tool([*self._run.twin_words(), *self._now(), f"-data={file}", f"-log={log}", "-quiet", *words])
+        with open(log) as lines:
+            return [json.loads(line) for line in lines]
+
+    def _measure(self, parts: List[Dict[str, np.ndarray]]) -> float:
+        lines = self._other_run(parts, "-eval")
+        return next(line["eval_loss"] for line in lines if "eval_loss" in line)
+
+    def _bring_home(self) -> None:
+        """Loads the weights of the steps so far into the model, where that has not been done."""
+        if self._result is not None:
+            return
+        written = self._run.stream.written  # type: ignore[union-attr]
+        if self._home == written:
+            return
+        file = os.path.join(self._folder, "now.safetensors")
+        steps = self._run.first + written
+        micro_batches = [self._example] * self.data_parallel_size * self.gradient_accumulation_steps
+        self._other_run(micro_batches, "-run", f"-steps={steps}", f"-save-weights={file}")
+        load_weights(self.module, file)
+        self._home = written
+
     def _check_open(self) -> None:
         if self._result is not None:
             raise RuntimeError("the engine has finished")
+        if self.stopped is not None:
+            raise DsoptError(f"the run was stopped: {self.stopped} (engine.stopped says so; finish() ends it)", 3)
 
     def _split(self, inputs: Dict[str, np.ndarray]) -> List[Dict[str, np.ndarray]]:
         parts: List[Dict[str, np.ndarray]] = [{} for _ in range(self.data_parallel_size)]
@@ -257,7 +410,8 @@ class Engine:
             running = self._run.running
             self._run.poll()
             self._collect_from(self._run.metrics)
-            if not running and self._run.stream.written > len(self._done):  # type: ignore[union-attr]
+            ended = not running and self._run.stream.written > len(self._done)  # type: ignore[union-attr]
+            if ended and self.stopped is None:
                 raise DsoptError("the run was interrupted", 3)
         return len(self._done)
 
@@ -273,6 +427,8 @@ class Engine:
         while self._collect() <= step:
             if not wait:
                 return None
+            if self.stopped is not None and not self._run.running and self._collect() <= step:
+                raise DsoptError(f"the run was stopped before step {step}: {self.stopped}", 3)
             if self._run.stream.written <= step:  # type: ignore[union-attr]
                 raise RuntimeError(f"a loss is known once its step is done: {len(self._step)} of "
                                    f"{self.gradient_accumulation_steps} micro-batches of step {step} have come to "
@@ -288,7 +444,7 @@ def initialize(model: Any, example_inputs: Any, config: Any = None, **options: A
 
     example_inputs  a micro-batch of one rank, by input name
     config          a DeepSpeed configuration: a path or a dict
-    options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, save_weights= and opset= as in
-                    `export` and `train`
+    options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, save_weights=, opset= and callbacks
+                    as in `export` and `train`; optimizer= may be a new one of torch.optim
     """
     return Engine(model, example_inputs, config, **options)

@@ -8,10 +8,12 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
+from . import writers
+from ._callbacks import Best, Watch, gather
 from ._data import Arrays, Loader, Steps, is_loader, write_rows
 from ._stream import StreamWriter, to_array
 from ._tools import (DsoptError, config_words, find_tool, given_checkpoint, given_count, given_sizes, given_values,
@@ -29,8 +31,10 @@ class Result:
     weights_hash: str  #: equal text means equal bits
     weights: Optional[str]  #: the safetensors file of trained weights
     eval_losses: List[float]  #: of -eval-data, each time it was measured
-    status: str  #: "ok" or "interrupted"
+    status: str  #: "ok", "stopped" by a callback, or "interrupted"
     metrics: List[Dict[str, Any]] = field(repr=False, default_factory=list)  #: all lines of the log
+    stopped: Optional[str] = None  #: why a callback ended it
+    best: Optional[Best] = None  #: the checkpoint that keep_best= kept
 
 
 def plan(path: "os.PathLike[str] | str", *, config: Any = None, data: Any = None, **options: Any) -> Dict[str, Any]:
@@ -80,12 +84,16 @@ def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, *
 class Run:
     """A program that runs. Iterating it yields one dict of metrics a step, as it comes; `result()`
     waits for the end. Without data, steps are handed over by `open_stream` and `submit`. With a
-    stream, iterating is also what feeds it; leaving the loop early ends the run."""
+    stream, iterating is also what feeds it; leaving the loop early ends the run. Callbacks are those of
+    `train`."""
 
     def __init__(self, path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
                  save_weights: "Optional[os.PathLike[str] | str]" = None,
                  log: "Optional[os.PathLike[str] | str]" = None, eval_data: Any = None, folder: Optional[str] = None,
-                 **options: Any):
+                 on_step: Optional[Callable[[Dict[str, Any]], Any]] = None,
+                 on_evaluation: Optional[Callable[[Dict[str, Any]], Any]] = None,
+                 on_save: Optional[Callable[[str, int], Any]] = None, callbacks: Sequence[Any] = (),
+                 stop_after: Any = None, keep_best: Any = None, **options: Any):
         self._own = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="dsopt-")
         self.weights = os.fspath(save_weights) if save_weights else None
@@ -108,10 +116,14 @@ class Run:
         self._to_write: Optional[int] = None  # steps of a stream, None: until it ends
         self.stream: Optional[StreamWriter] = None
         self.batch: Dict[str, Any] = {}
+        self._asked = False  # to stop
+        self._watch: Optional[Watch] = None
         try:
             if eval_data is not None:
                 measured, _ = _as_file(eval_data, self._words[0], os.path.join(self.folder, "eval.npz"))
                 self._words.append(f"-eval-data={measured}")
+            watching = gather([*writers.configured(config), *callbacks], on_step, on_evaluation, on_save, stop_after, keep_best)
+            self._watch = Watch(watching, self._words)
             if isinstance(data, Mapping):
                 self._launch(_save(data, os.path.join(self.folder, "data.npz")))
             elif is_loader(data):
@@ -138,6 +150,12 @@ class Run:
         os.makedirs(stream)
         self.stream = StreamWriter(stream, self.batch["batch"]["K"])
         return self.stream
+
+    def twin_words(self) -> List[str]:
+        """The options of another run of the same model and layout, without what this one reads and writes."""
+        own = ("data=", "log=", "eval-data=", "eval-every=", "eval-batches=", "save=", "save-every=", "save-keep=",
+               "save-async", "save-existing=", "save-weights=", "save-onnx=", "resume=", "steps=", "trace=", "compare=")
+        return [word for word in self._words if not word.lstrip("-").startswith(own)]
 
     def submit(self, items: List[Dict[str, np.ndarray]]) -> None:
         """Hands over the micro-batches of a step; the first of them starts the program."""
@@ -210,6 +228,9 @@ class Run:
         # Steps that are not logged are not seen either.
         ahead = _AHEAD - 1 + (given_count(self._words, "log-every") or 1)
         while self._steps_to_come is not None and self.stream.written - self._done() < ahead:  # type: ignore[union-attr]
+            if self._asked:
+                self._steps_to_come = None
+                return
             items = next(self._steps_to_come, None)
             if items is not None:
                 self.submit(items)
@@ -280,9 +301,15 @@ class Run:
         if said := self._errors.read():
             self._said += said
             pass_on_warnings(self._said, self._warned, self.folder)
+        assert self._watch is not None
+        self._watch.see(new)
+        if self._watch.stopped is not None and not ended:
+            self._ask_to_stop()
         if ended and not self._ended:
             self._ended = True
             status = self._process.returncode
+            self._watch.saved()
+            self._watch.end(self._status() if status in (0, 3) else "failed")
             if status not in (0, 3):
                 self._failure = DsoptError(message_of(spoken(self._said, self.folder)) or f"dsopt ended with status {status}", status)
         if self._failure:
@@ -315,11 +342,26 @@ class Run:
             self.stop()
             raise
 
+    @property
+    def stopped(self) -> Optional[str]:
+        """Why a callback ends the run, where one does."""
+        return self._watch.stopped if self._watch else None
+
+    def _status(self) -> str:
+        status = (self._end or {}).get("status", "interrupted")
+        return "stopped" if status == "interrupted" and self.stopped is not None else status
+
+    def _ask_to_stop(self) -> None:
+        # Once: the second signal would end the program without saving.
+        if not self._asked and self.running:
+            self._asked = True
+            self._process.terminate()  # type: ignore[union-attr]
+
     def stop(self) -> None:
         """Asks the program to finish its step, to save what it should, and to end."""
         if self.running:
             assert self._process is not None
-            self._process.terminate()
+            self._ask_to_stop()
             try:
                 self._process.wait(60)
             except subprocess.TimeoutExpired:
@@ -336,13 +378,22 @@ class Run:
         written = self.weights if self.weights and os.path.exists(self.weights) else None
         result = Result(losses, end.get("steps", len(losses)), end.get("weights_hash", ""), written,
                         [line["eval_loss"] for line in self.metrics if "eval_loss" in line],
-                        end.get("status", "interrupted"), list(self.metrics))
+                        self._status(), list(self.metrics), self.stopped, self._watch.best if self._watch else None)
         self.close()
         return result
+
+    def note_saved(self, path: str, step: int) -> None:
+        """Shows callbacks a checkpoint that was asked for."""
+        assert self._watch is not None
+        self._watch.note(path, step)
+        if self.stopped is not None:
+            self._ask_to_stop()
 
     def close(self) -> None:
         """Ends the program, if it still runs, and removes what was temporary."""
         self.stop()
+        if self._watch is not None:
+            self._watch.end("interrupted")
         if self.stream is not None:
             self.stream.close()
         if self._lines is not None:
@@ -362,7 +413,10 @@ def start(path: "os.PathLike[str] | str", data: Any, **options: Any) -> Run:
 def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
           save_weights: "Optional[os.PathLike[str] | str]" = None,
           log: "Optional[os.PathLike[str] | str]" = None, eval_data: Any = None,
-          on_step: Optional[Callable[[Dict[str, Any]], None]] = None, **options: Any) -> Result:
+          on_step: Optional[Callable[[Dict[str, Any]], Any]] = None,
+          on_evaluation: Optional[Callable[[Dict[str, Any]], Any]] = None,
+          on_save: Optional[Callable[[str, int], Any]] = None, callbacks: Sequence[Any] = (), stop_after: Any = None,
+          keep_best: Any = None, **options: Any) -> Result:
     """Compiles a model and trains it on ranks of this machine.
 
     data     a path (.npz, or tokens), a dict of arrays by input name, or an iterable of micro-batches: dicts of
@@ -374,14 +428,17 @@ def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
     save_weights   the safetensors file to write trained weights to; `load_weights` reads it
     log      keeps the metrics there
     eval_data   data to measure the loss on: a path, a dict of arrays, or a loader, which is read once, whole
-    on_step  called with each line of metrics: a step's, or an evaluation's (eval_every=)
+    on_step, on_evaluation, on_save   called with the metrics of a step, with those of an evaluation (eval_every=), and
+             with path and step of a checkpoint (save=). False or `Stop` as an answer ends the run (docs/Watching.md).
+    callbacks   objects with such methods (`Callback`, `dsopt.writers`)
+    stop_after  StopAfter("eval_loss", patience=3): ends the run when the metric improves no more
+    keep_best   "eval_loss": keeps the checkpoint in which it is best as `best` in the folder of save=
     options  as on the command line: zero=3, dp=2, steps=100, betas=(0.9, 0.95), shuffle=True
     """
-    run = Run(path, data, config=config, save_weights=save_weights, log=log, eval_data=eval_data, **options)
+    run = Run(path, data, config=config, save_weights=save_weights, log=log, eval_data=eval_data, on_step=on_step,
+              on_evaluation=on_evaluation, on_save=on_save, callbacks=callbacks, stop_after=stop_after,
+              keep_best=keep_best, **options)
     try:
-        for metrics in run:
-            if on_step:
-                on_step(metrics)
         return run.result()
     finally:
         run.close()

@@ -113,6 +113,97 @@ for layout in ({"dp": 2}, {"dp": 1, "micro_batches": 2}):
     hashes.append(engine.finish().weights_hash)
 check(hashes[0] == hashes[1], f"{hashes}: a checkpoint changed the bits")
 
+# Callbacks see steps and checkpoints; one of them ends the run, and the engine says so.
+seen = []
+engine = dsopt.initialize(model, batch(8), save_weights=os.path.join(checkpoints, "stopped"),
+                          on_step=lambda record: seen.append(record["step"]) or record["step"] < 3,
+                          on_save=lambda path, step: seen.append((path, step)))
+for at in range(40):
+    if engine.stopped:
+        break
+    engine.backward(engine(*batch(8)))
+    engine.step()
+    if at == 1:
+        saved = engine.save_checkpoint(os.path.join(checkpoints, "asked"))
+check(4 <= engine.global_steps <= 8 and (saved, 2) in seen and "on_step" in engine.stopped, f"{at}, {seen}")
+fails(dsopt.DsoptError, lambda: engine(*batch(8)), "the run was stopped: on_step")
+result = engine.finish()
+check(result.status == "stopped" and result.steps == engine.global_steps and result.weights, result)
+check([one for one in seen if isinstance(one, int)] == list(range(result.steps)), seen)
+
+# Losses are numbers to compute with, before they are known; eval() measures, parameters() are as they are now.
+model = Net()
+reference = copy.deepcopy(model)
+optimizer = torch.optim.AdamW(reference.parameters(), lr=1e-2, weight_decay=0.01)
+engine = dsopt.initialize(model, batch(4), dp=2, lr=1e-2, optimizer="adamw")
+check(engine.train() is engine and engine.training, "train()")
+held = batch(8)
+total, sums, measured = 0.0, 0.0, []
+for at in range(3):
+    engine.eval()
+    measured.append(engine(*held))
+    check(abs(measured[-1].item() - reference(*held).item()) < 1e-5, f"{at}: {measured[-1]}, PyTorch {reference(*held)}")
+    fails(RuntimeError, lambda: engine.backward(measured[-1]), "measured after eval(), has no gradient")
+    engine.train()
+    x, y = batch(8)
+    loss = engine(x, y).loss
+    total = total + 2 * loss.detach() / 4 - 1
+    fails(RuntimeError, lambda: engine.backward(loss * 2), "what is computed from it")
+    engine.backward(loss)
+    engine.step()
+    optimizer.zero_grad()
+    want = (reference(x[:4], y[:4]) + reference(x[4:], y[4:])) / 2
+    want.backward()
+    optimizer.step()
+    sums += 2 * want.item() / 4 - 1
+    if at == 1:
+        for (name, got), value in zip(engine.named_parameters(), reference.parameters()):
+            check(torch.allclose(got, value, rtol=1e-4, atol=1e-6), f"{name} after two steps")
+check(abs(float(total) - sums) < 1e-5 and abs(-total) >= 0 and f"{total:.3f}" == f"{sums:.3f}", f"{total}, {sums}")
+check((measured[0] > measured[2]) == (measured[0].item() > measured[2].item()) and measured[0] != measured[1] and measured[0] == measured[0].item() and 1 - loss < 1, "comparisons")
+for _ in range(3000):  # as a long loop adds them up
+    total = total + loss
+check(abs(float(total - 3000 * loss) - sums) < 1e-3, total)
+check(len(list(engine.parameters())) == 4 and engine.finish().steps == 3, "the end")
+
+# DeepSpeed's initialize: the first batch is the example, the optimizer is PyTorch's, losses are outputs' .loss.
+from dsopt import deepspeed
+
+model = Net()
+reference = copy.deepcopy(model)
+groups = [{"params": [model.first.weight, model.second.weight], "weight_decay": 0.2},
+          {"params": [model.first.bias, model.second.bias], "weight_decay": 0.0}]
+optimizer = torch.optim.AdamW(groups, lr=5e-3)
+twin = torch.optim.AdamW([{**group, "params": [dict(zip(map(id, model.parameters()), reference.parameters()))[id(one)]
+                                               for one in group["params"]]} for group in groups], lr=5e-3)
+dataset = [{"x": one, "y": two} for one, two in zip(*batch(40))]
+config = {"train_batch_size": 16, "gradient_accumulation_steps": 2, "gradient_clipping": 0}
+engine, same, loader, scheduler = deepspeed.initialize(model=model, optimizer=optimizer, model_parameters=model.parameters(),
+                                                       training_data=dataset, config=config, dp=2)
+check(same is optimizer and scheduler is None and len(loader) == 5 and engine.stopped is None, "what initialize returns")
+check(len(list(engine.parameters())) == 4 and engine.eval().train().training, "before the first batch")
+fails(RuntimeError, lambda: engine.global_steps, "run is not known before the first batch")
+losses, want = [], []
+for items in list(loader)[:4]:
+    losses.append(engine(**items).loss)
+    engine.backward(losses[-1])
+    engine.step()
+    one = (reference(items["x"][:4], items["y"][:4]) + reference(items["x"][4:], items["y"][4:])) / 2
+    (one / 2).backward()
+    want.append(one.item())
+    if len(want) % 2 == 0:
+        twin.step()
+        twin.zero_grad()
+check(np.allclose([float(loss) for loss in losses], want, rtol=1e-5), f"{losses}, {want}")
+engine.finish()
+for (name, got), value in zip(model.named_parameters(), reference.named_parameters()):
+    check(torch.allclose(got, value[1], rtol=1e-4, atol=1e-6), f"{name} after training")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, lr_scheduler=1), "initialize(lr_scheduler=) is not available")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, model_parameters=groups), "model_parameters has groups")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, model_parameters=[model.first.weight]), "are not all parameters")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, training_data=dataset), "needs train_micro_batch_size_per_gpu")
+fails(ValueError, lambda: deepspeed.initialize(model=model, dp=2)[0](*batch(3)), "input 'x' has 3 rows")
+
 # train_batch, one rank, the configuration's steps alone.
 batches = iter([batch(8) for _ in range(4)])
 with dsopt.initialize(model, batch(8), {"gradient_accumulation_steps": 2, "gradient_clipping": 0}, lr=1e-3) as engine:

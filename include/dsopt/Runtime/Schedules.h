@@ -2,8 +2,8 @@
 //
 // dsopt's own schedules (constant, linear, cosine: CONTRACT section 2) and
 // DeepSpeed's, which keep DeepSpeed's formulas to the letter, so that a run that
-// moves here goes on with the same numbers. DeepSpeed's have parameters beyond
-// -lr, -warmup-steps and -lr-decay-steps: -lr-params=NAME=VALUE,...
+// moves here goes on with the same numbers. Parameters beyond -lr, -warmup-steps
+// and -lr-decay-steps are in -lr-params=NAME=VALUE,...
 //
 //===----------------------------------------------------------------------===//
 

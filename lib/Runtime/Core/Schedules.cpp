@@ -23,10 +23,11 @@ constexpr NamedSchedule kSchedules[] = {{"constant", LrSchedule::Constant},
                                         {"range-test", LrSchedule::RangeTest}};
 
 constexpr int bit(LrSchedule schedule) { return 1 << static_cast<int>(schedule); }
+constexpr int kOwn = bit(LrSchedule::Constant) | bit(LrSchedule::Linear) | bit(LrSchedule::Cosine);
 constexpr int kWarmups =
     bit(LrSchedule::Warmup) | bit(LrSchedule::WarmupDecay) | bit(LrSchedule::WarmupCosine);
 
-/// A parameter of DeepSpeed's schedules under DeepSpeed's name. Below `least` it is refused.
+/// A parameter of a schedule: of DeepSpeed's under DeepSpeed's name. Below `least` it is refused.
 struct ScheduleParameter {
   const char *name;
   int schedules;
@@ -34,8 +35,11 @@ struct ScheduleParameter {
 };
 /// What stands for a parameter that follows another one where it is left out.
 constexpr double kFollows = -1;
+/// What stands for a parameter that is not there where it is left out.
+constexpr double kAbsent = -2;
 
 constexpr ScheduleParameter kParameters[] = {
+    {"warmup_from_zero", kOwn, kAbsent, 0}, // as the schedules of transformers rise
     {"warmup_min_lr", bit(LrSchedule::Warmup) | bit(LrSchedule::WarmupDecay), 0, 0},
     {"warmup_min_ratio", bit(LrSchedule::WarmupCosine), 0, 0},
     {"cos_min_ratio", bit(LrSchedule::WarmupCosine), 0.0001, 0},
@@ -165,17 +169,20 @@ bool decays(LrSchedule schedule) {
 std::map<std::string, double> lrParameters(LrSchedule schedule, const std::string &text) {
   std::map<std::string, double> values;
   for (const ScheduleParameter &parameter : kParameters)
-    if (parameter.schedules & bit(schedule))
+    if ((parameter.schedules & bit(schedule)) && parameter.byDefault != kAbsent)
       values[parameter.name] = parameter.byDefault;
   for (size_t begin = 0; begin < text.size();) {
     size_t end = std::min(text.find(',', begin), text.size());
     std::string word = text.substr(begin, end - begin), name = word.substr(0, word.find('='));
     begin = end + 1;
-    if (!values.count(name) || name.size() + 1 >= word.size()) {
+    auto taken = [&](const ScheduleParameter &parameter) {
+      return name == parameter.name && (parameter.schedules & bit(schedule));
+    };
+    if (std::none_of(std::begin(kParameters), std::end(kParameters), taken) ||
+        name.size() + 1 >= word.size()) {
       std::string names = namesOf(schedule);
-      throw Error(StatusInput, "option -lr-params: got '" + word +
-                                   "'; -lr-schedule=" + lrScheduleName(schedule) + " takes " +
-                                   (names.empty() ? "none" : "NAME=VALUE of " + names));
+      throw Error(StatusInput, "option -lr-params: got '" + word + "'; -lr-schedule=" +
+                                   lrScheduleName(schedule) + " takes NAME=VALUE of " + names);
     }
     double value = valueOf(name, word.substr(name.size() + 1));
     for (const ScheduleParameter &parameter : kParameters)
@@ -213,8 +220,11 @@ double learningRate(const RunOptions &options, int64_t step) {
     break;
   }
   int64_t warmup = options.warmupSteps, decay = options.decaySteps > 0 ? options.decaySteps : options.steps;
-  if (step < warmup)
-    return options.lr * (step + 1) / warmup;
+  if (step < warmup) {
+    auto fromZero = options.lrParameters.find("warmup_from_zero");
+    bool first = fromZero != options.lrParameters.end() && fromZero->second > 0;
+    return options.lr * static_cast<double>(first ? step : step + 1) / static_cast<double>(warmup);
+  }
   if (options.schedule == LrSchedule::Constant)
     return options.lr;
   if (step >= decay)

@@ -60,6 +60,18 @@ TEST(Decide, DeepSpeedsSchedules) {
               {0.1, 0.1, 0.6, 0.6, 1.1, 1.1});
 }
 
+TEST(Decide, WarmsUpFromZero) {
+  RunOptions options;
+  options.lr = 0.4;
+  options.warmupSteps = 4;
+  options.decaySteps = 8;
+  expectRates(options, "linear", "", {0.1, 0.2, 0.3, 0.4, 0.4, 0.3, 0.2, 0.1, 0});
+  EXPECT_TRUE(lrParameters(LrSchedule::Linear, "").empty());
+  expectRates(options, "linear", "warmup_from_zero=true", {0, 0.1, 0.2, 0.3, 0.4, 0.3, 0.2, 0.1, 0});
+  expectRates(options, "constant", "warmup_from_zero=1", {0, 0.1, 0.2, 0.3, 0.4, 0.4});
+  expectRates(options, "cosine", "warmup_from_zero=0", {0.1, 0.2, 0.3, 0.4, 0.4});
+}
+
 TEST(Decide, OneCycleMovesMomentum) {
   RunOptions options;
   options.lr = 0.5;
@@ -87,8 +99,9 @@ TEST(Decide, RefusesParametersOfOtherSchedules) {
     }
     return "";
   };
-  EXPECT_EQ(message(LrSchedule::Constant, "warmup_min_lr=1"),
-            "option -lr-params: got 'warmup_min_lr=1'; -lr-schedule=constant takes none");
+  EXPECT_EQ(
+      message(LrSchedule::Constant, "warmup_min_lr=1"),
+      "option -lr-params: got 'warmup_min_lr=1'; -lr-schedule=constant takes NAME=VALUE of warmup_from_zero");
   EXPECT_EQ(message(LrSchedule::Warmup, "warmup_type=square"),
             "option -lr-params: warmup_type: expected log or linear, got 'square'");
   EXPECT_EQ(message(LrSchedule::OneCycle, "cycle_first_step_size=0"),
