@@ -12,7 +12,7 @@ const std::vector<CommandWord> &dsopt::runtime::commandWords() {
       {"eval", "eval", "the loss on -data, forward only (-eval)"},
       {"plan", "plan", "what would happen, in bytes for each rank (-plan)"},
       {"export", "eval",
-       "write what a checkpoint holds: -resume=DIR with -save-weights=FILE or -save-onnx=FILE"},
+       "write what a checkpoint holds: -resume=DIR with -save-weights=FILE or -save-onnx=FILE, and -data"},
       {"predict", "", "not available yet"},
       {"report", "", "dsopt-report: the page of RUN.jsonl"},
       {"help", "help", "all options, or one: dsopt help lr"},
