@@ -86,7 +86,7 @@ help zeor | did you mean -zero?
 # The same of a trained program.
 WRONG_OF_PROGRAM = """
 -data=D --num_train_epochs 3 | write -epochs=3
--data=D -zero 3 | -zero=3
+-data=D -zero 3 | is compiled in; use: dsopt M -o prog --dp=2 -lr=0.5 -zero=3
 -data=D -steps 1 -steps 2 | contradict each other
 D | unexpected argument
 """
@@ -121,11 +121,11 @@ for line, answer in lines(WRONG):
     refused([dsopt], line, answer)
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)  # `-freeze *` is no glob of a shell here, and what is written goes
-    said = answered("M -o prog -zero 1 -dp 2 -lr 0.5", "wrote prog (", " MB): ", ", compiled with -dp=2 -zero=1;",
+    answered("M -o prog -zero 1 --dp 2 -lr 0.5", "wrote prog (", " MB): ", ", compiled with -dp=2 -zero=1;",
                     "without other options it runs with -lr=0.5\n")
-    check(answered("M -o prog -quiet") == "", "-quiet says something")
     for line, answer in lines(WRONG_OF_PROGRAM):
-        refused(["./prog"], line, answer)
+        refused(["./prog"], line, answer.replace("M", path))
+    check(answered("M -o prog -quiet") == "", "-quiet says something")
 
     # Words and options as two words do what the options do.
     plan = answered("M -plan=text -zero=1 -dp=2")

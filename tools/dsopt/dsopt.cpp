@@ -253,11 +253,8 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   if (std::string line = summarizeParameters(report.initializers);
       isFirst && !line.empty() && !options.has("quiet"))
     llvm::errs() << "dsopt: " << line << "\n";
-  std::string command = "dsopt";
-  for (int i = 1; i < argc; ++i)
-    command += std::string(" ") + argv[i];
   int64_t tiles = chooseTiles(*module, options, launcher);
-  Stage stage = takeOptions(*module, options, launcher, command);
+  Stage stage = takeOptions(*module, options, launcher, runtime::spelledCommand("dsopt", argc, argv));
   checkDeviceOptions(*module, options);
   if (tiles > 0)
     setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));

@@ -91,6 +91,9 @@ public:
 /// are refused.
 ParsedOptions parseOptions(int argc, const char *const *argv, Tool tool);
 
+/// A command line as programs keep it, every option with its value in one word (but for `-o FILE`).
+std::string spelledCommand(const std::string &tool, int argc, const char *const *argv);
+
 /// Throws unless `value` of an OpenChoice is one of `registered`, what there is with all plugins loaded.
 void checkRegistered(const OptionRow &row, const std::string &value,
                      const std::vector<std::string> &registered);

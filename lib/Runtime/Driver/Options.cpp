@@ -274,6 +274,21 @@ bool dsopt::runtime::isValueWord(const std::string &word) {
   return word.empty() || word[0] != '-' || word == "-" || parseNumber(word, number);
 }
 
+std::string dsopt::runtime::spelledCommand(const std::string &tool, int argc, const char *const *argv) {
+  std::string command = tool;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    command += " " + word;
+    size_t dashes = word.find_first_not_of('-');
+    if (dashes != 1 && dashes != 2)
+      continue;
+    const OptionRow *row = findOption(word.substr(dashes));
+    if (row && word != "-o" && i + 1 < argc && isValueOf(*row, argv[i + 1]))
+      command += std::string("=") + argv[++i];
+  }
+  return command;
+}
+
 /// Keeps a value of an option. What does not collect has one.
 static void take(ParsedOptions &parsed, const OptionRow &row, const std::string &value) {
   std::vector<std::string> &values = parsed.values[row.name];

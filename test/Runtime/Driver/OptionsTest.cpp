@@ -238,3 +238,10 @@ TEST(Options, HelpOfOne) {
   EXPECT_EQ(optionHelp(*findOption("pp")), "-pp=N\n  pipeline stages\n  default: 1. compiled in.\n");
   EXPECT_EQ(optionHelp(*findOption("tp")), "-tp=N\n  not available yet\n");
 }
+
+TEST(Options, ProgramsKeepOneWordForEachOption) {
+  std::vector<const char *> words{"x",   "m.onnx", "-zero",  "3",      "--lr=1", "-o",
+                                  "out", "-plan",  "n.onnx", "-quiet", "-train", "a"};
+  EXPECT_EQ(spelledCommand("dsopt", static_cast<int>(words.size()), words.data()),
+            "dsopt m.onnx -zero=3 --lr=1 -o out -plan n.onnx -quiet -train=a");
+}
