@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from runs import MPIRUN, check, execute, model
+from runs import MPIRUN, check, execute, model, varied
 
 dsopt = sys.argv[1]
 kills = int(sys.argv[2]) if len(sys.argv) > 2 else 8
@@ -34,7 +34,7 @@ def command(name, *options):
 def run(name, *options, prefix=(), environment=None):
     if os.path.exists(log):
         os.remove(log)
-    done = subprocess.run([*prefix, *command(name, *options)], capture_output=True, text=True, env={**os.environ, **(environment or {})})
+    done = subprocess.run(varied([*prefix, *command(name, *options)]), capture_output=True, text=True, env={**os.environ, **(environment or {})})
     check(done.returncode == 0, f"{name} {options}: status {done.returncode}: {done.stderr}")
     lines = [json.loads(line) for line in open(log)]
     return lines[-1]["end"]["weights_hash"], [line["loss"] for line in lines if "loss" in line], lines[0]["run"]["plan"]
@@ -98,7 +98,7 @@ def hosts():
             port = probe.getsockname()[1]
         line = [program, f"-data={data}", "-quiet", f"-steps={STEPS}", "-lr=3e-3", f"-save={saves[what]}", "-save-every=1",
                 "-save-keep=9", *more]
-        ranks = [subprocess.Popen(line, env=dict(os.environ, **environment, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
+        ranks = [subprocess.Popen(varied(line), env=dict(os.environ, **environment, RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                                                  MASTER_PORT=str(port), DSOPT_HOST=f"h{rank}")) for rank in range(2)]
         statuses = [rank.wait(timeout=120) for rank in ranks]
         check(statuses == [0, 0], f"{what}: {statuses}")
@@ -166,7 +166,7 @@ def failing_disk():
         texts = []
         for more in ([], ["-save-async"]):
             save = os.path.join(folder, "failing")
-            done = subprocess.run(command("gpt2-tiny", "-dp=2", "-zero=1", "-steps=50", f"-save={save}", "-save-every=1", *more),
+            done = subprocess.run(varied(command("gpt2-tiny", "-dp=2", "-zero=1", "-steps=50", f"-save={save}", "-save-every=1", *more)),
                                   capture_output=True, text=True, env=dict(os.environ, DSOPT_FAULT=fault))
             check(done.returncode == 2 and done.stderr.count("error:") == 1 and why in done.stderr and "step-" in done.stderr,
                   f"{done.returncode}: {done.stderr}")

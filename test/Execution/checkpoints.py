@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from runs import MPIRUN, check, execute, model
+from runs import MPIRUN, check, execute, model, varied
 
 dsopt = sys.argv[1]
 kills = int(sys.argv[2]) if len(sys.argv) > 2 else 6
@@ -152,7 +152,7 @@ def signals():
     options = ["-dp=2", "-micro-batches=2"]
     expected, _ = result(*options, "-steps=400")
     os.remove(log)
-    process = subprocess.Popen(command(*options, "-steps=400", f"-save={save}"))
+    process = subprocess.Popen(varied(command(*options, "-steps=400", f"-save={save}")))
     while process.poll() is None and not (os.path.exists(log) and sum('"step"' in line for line in open(log)) > 5):
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
@@ -230,7 +230,7 @@ def shared():
     """Two runs that save into one folder: the second is refused, the first does not notice."""
     save = os.path.join(folder, "shared")
     options = ["-dp=2", "-steps=1000000", "-micro-batches=2"]
-    process = subprocess.Popen(command(*options, f"-save={save}", "-save-every=1"))
+    process = subprocess.Popen(varied(command(*options, f"-save={save}", "-save-every=1")))
     while process.poll() is None and not (os.path.isdir(save) and any(name.startswith("step-") for name in os.listdir(save))):
         time.sleep(0.01)
     for wanted in (["-resume=auto"], ["-save-existing=aside"]):

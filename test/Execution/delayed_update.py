@@ -14,7 +14,7 @@ import time
 
 import numpy as np
 
-from runs import Run, check, execute, model, train
+from runs import Run, check, execute, model, train, varied
 from saved_weights import safetensors
 
 dsopt = sys.argv[1]
@@ -235,7 +235,7 @@ def killed():
     save, log = at("killed"), at("killed.jsonl")
     command = [dsopt, path, "-run", f"-data={data}", "-quiet", *options, f"-save={save}", "-resume=auto", f"-log={log}"]
     for step in (5, 11):
-        process = subprocess.Popen(command, stderr=subprocess.PIPE)
+        process = subprocess.Popen(varied(command), stderr=subprocess.PIPE)
         while process.poll() is None and not os.path.exists(os.path.join(save, f"step-{step:08}")):
             time.sleep(0.01)
         check(process.poll() is None, f"ended before step {step} was killed: {process.returncode}")

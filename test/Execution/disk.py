@@ -11,7 +11,7 @@ import sys
 
 import numpy as np
 
-from runs import SOURCE, Run, check, execute, model, train
+from runs import SOURCE, Run, check, execute, model, train, varied
 
 dsopt, folder = sys.argv[1:]
 shutil.rmtree(folder, ignore_errors=True)
@@ -93,7 +93,7 @@ expected = bits(train(dsopt, "gpt2-tiny", "-zero=3", "-steps=3"))
 def struck(fault, *options, status=0):
     path, data = model("gpt2-tiny")
     log = os.path.join(folder, "log.jsonl")
-    done = subprocess.run([dsopt, path, "-run", f"-data={data}", f"-log={log}", "-quiet", "-zero=3", *options], capture_output=True, text=True, timeout=300,
+    done = subprocess.run(varied([dsopt, path, "-run", f"-data={data}", f"-log={log}", "-quiet", "-zero=3", *options]), capture_output=True, text=True, timeout=300,
                           env={**os.environ, "DSOPT_FAULT": fault})
     check(done.returncode == status, f"{fault} {options}: status {done.returncode}, expected {status}\n{done.stdout}\n{done.stderr}")
     return done.stderr, log

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from runs import MPIRUN, check, execute, model
+from runs import MPIRUN, check, execute, model, varied
 
 dsopt = sys.argv[1]
 mlp, data = model("mlp")
@@ -27,7 +27,7 @@ def path(name):
 def refused(what, command, *words, status=1, timeout=60):
     """The command ends with `status` and one message that holds all the words."""
     global count
-    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    done = subprocess.run(varied(command), capture_output=True, text=True, timeout=timeout)
     text = done.stdout + done.stderr
     check(done.returncode == status, f"{what}: status {done.returncode}, expected {status}\n{text}")
     messages = [line for line in text.splitlines() if "error: " in line]

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 
-from runs import check, model
+from runs import check, model, varied
 
 dsopt = sys.argv[1]
 path, data = model("gpt2-tiny")
@@ -23,7 +23,7 @@ def children(pid):
 
 
 def start():
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(varied(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for _ in range(600):
         ranks = children(process.pid)
         if len(ranks) == 4:

@@ -18,7 +18,7 @@ import time
 
 import numpy
 
-from runs import MPIRUN, Run, check, execute, model
+from runs import MPIRUN, Run, check, execute, model, varied
 
 dsopt = sys.argv[1]
 path, data = model("gpt2-tiny")
@@ -48,7 +48,7 @@ def slurm_variables(rank, size, job):
 
 def start(commands):
     """Processes of (command, environment) pairs."""
-    return [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return [subprocess.Popen(varied(command), env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             for command, env in commands]
 
 

@@ -17,7 +17,8 @@ with tempfile.TemporaryDirectory() as folder:
     began = time.monotonic()
     done = execute([dsopt, path, "-o", program, "-steps=1", "-dp=2", f"-log={folder}/log", f"-save-weights={folder}/weights"])
     print(f"mlp compiles in {time.monotonic() - began:.2f} s")
-    check(f"wrote {program}: {path} for 2 ranks (2 dp x 1 pp); {program} -data=FILE runs it" in done.stdout
+    size = f"{os.path.getsize(program) / 1e6:.1f} MB"
+    check(f"wrote {program} ({size}): {path} for 2 ranks (2 dp x 1 pp), compiled with -dp=2; {program} -data=FILE runs it" in done.stdout
           and "without other options it runs with -steps=1\n" in done.stdout, f"what was written is not said: {done.stdout}")
     for option in ("log", "save-weights"):
         check(f"warning: -{option}={folder}/" in done.stderr and "is for a run, and nothing runs here" in done.stderr,

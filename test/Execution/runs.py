@@ -3,6 +3,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -35,7 +36,16 @@ def model(name):
     return os.path.join(MODELS, name, "model.onnx"), os.path.join(MODELS, name, "batches.npz")
 
 
+def varied(command):
+    """A command in which the last of several values of an option counts: tests vary one that is given in full."""
+    table = open(os.path.join(SOURCE, "include", "dsopt", "Runtime", "Options.def")).read()
+    single = {name for name, kind in re.findall(r'^DSOPT_OPTION\("([^"]+)", \w+, (\w+),', table, re.M) if not kind.endswith("List")}
+    names = [word.split("=")[0].lstrip("-") if word.startswith("-") else None for word in command]
+    return [word for at, word in enumerate(command) if names[at] not in single or "=" not in word or names[at] not in names[at + 1 :]]
+
+
 def execute(command, status=0, timeout=300, environment=None):
+    command = varied(command)
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env={**os.environ, **(environment or {})})
     if status is not None and done.returncode != status:
         sys.exit(f"{' '.join(command)}\nended with status {done.returncode}, expected {status}\n{done.stdout}\n{done.stderr}")

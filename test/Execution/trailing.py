@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 
-from runs import Run, check, execute, model, train
+from runs import Run, check, execute, model, train, varied
 
 dsopt, folder = sys.argv[1:]
 shutil.rmtree(folder, ignore_errors=True)
@@ -22,7 +22,7 @@ PARAMETERS = ["-zero=3", *OPTIMIZER, "-offload-params=nvme"]
 
 def slowly(*options, delay=10):
     """With a disk that takes so many ms for what is written."""
-    subprocess.run([dsopt, path, "-run", f"-data={data}", f"-log={log}", "-quiet", *options], check=True, timeout=300,
+    subprocess.run(varied([dsopt, path, "-run", f"-data={data}", f"-log={log}", "-quiet", *options]), check=True, timeout=300,
                    env={**os.environ, "DSOPT_FAULT": f"ringWrite,every=1:delay={delay}"})
     return Run(log)
 

@@ -13,7 +13,7 @@ import tempfile
 import numpy as np
 import onnx
 
-from runs import MPIRUN, check, execute, model, train
+from runs import MPIRUN, check, execute, model, train, varied
 from saved_weights import safetensors
 
 dsopt = sys.argv[1]
@@ -98,7 +98,7 @@ print(f"PyTorch's names and orientation: {target[:16]}", flush=True)
 
 
 def refused(title, command, *words):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(varied(command), capture_output=True, text=True, timeout=60)
     text = done.stdout + done.stderr
     check(done.returncode == 1, f"{title}: status {done.returncode}, expected 1\n{text}")
     check(text.count("error: ") == 1 and all(word in text for word in words), f"{title}: expected {words}, got\n{text}")

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "Execution"))
-from runs import MPIRUN, execute, model  # noqa: E402
+from runs import MPIRUN, execute, model, varied  # noqa: E402
 
 #: What a save folder holds between runs: checkpoints, those of other runs under other names, the lock.
 BELONGS = r"step-\d+(\.[0-9a-f]{16})?|lock"
@@ -99,7 +99,7 @@ class Attempt:
         environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(2 * patience if scenario.engine == "mpi" else patience), **{MARK: folder})
         if fault:
             environment["DSOPT_FAULT"] = f"{fault};hits={self.hits}"
-        command = [*scenario.program.command, *options, f"-stall-timeout={patience}"]
+        command = varied([*scenario.program.command, *options, f"-stall-timeout={patience}"])
         if scenario.apart:
             port, shared = free_port(), 2 if scenario.engine == "hosts" else 1
             runs = [(command, dict(environment, RANK=str(rank), WORLD_SIZE=str(scenario.program.ranks), MASTER_ADDR="127.0.0.1",

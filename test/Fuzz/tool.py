@@ -9,8 +9,12 @@ import shlex
 import signal
 import struct
 import subprocess
+import sys
 
 import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "Execution"))
+from runs import varied  # noqa: E402
 
 #: Refusals that the documentation has: what a random layout may meet.
 REFUSALS = [
@@ -90,7 +94,7 @@ class Tool:
         # A module says itself what it is for.
         if self.device and command[0] == self.dsopt and command[1] != "stage.mlir":
             command = [*command, "-target=cuda", "-arch=sm_80"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+        process = subprocess.Popen(varied(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
                                    env=self.environment, cwd=self.folder, start_new_session=True)
         try:
             out, err = process.communicate(timeout=self.seconds)

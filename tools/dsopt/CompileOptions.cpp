@@ -363,9 +363,12 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setList(key, scales);
   }
   if (!hasTarget && (options.has("threads") || !getOption(module, "threads"))) {
+    int64_t given = options.integer("threads"), cpus = availableCpus();
+    if (given > cpus && options.has("run") && !options.has("quiet"))
+      llvm::errs() << "dsopt: -threads=" << given << " are more than the " << cpus
+                   << " CPUs of this process: they take turns\n";
     int64_t localRanks = launcher.worldSize ? launcher.localSize : layout.dp * layout.pp;
-    setInteger("threads", options.has("threads") ? options.integer("threads")
-                                                 : std::max<int64_t>(1, availableCpus() / localRanks));
+    setInteger("threads", options.has("threads") ? given : std::max<int64_t>(1, cpus / localRanks));
   }
   if (options.has("eval"))
     setInteger("train", 0);

@@ -8,6 +8,7 @@
 #include "dsopt/Runtime/Executable.h"
 #include "dsopt/Target/Target.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
@@ -118,12 +119,24 @@ std::string outputFile(const std::string &path, const ParsedOptions &options) {
 }
 
 /// What was written, how it is started, and what it was told to do by default.
-static void sayWritten(ModuleOp module, const std::string &path, const std::string &output, bool isForBoth) {
+static void sayWritten(ModuleOp module, const ParsedOptions &options, const std::string &path,
+                       const std::string &output, bool isForBoth) {
   int64_t dp = getOption(module, "dp", 1), pp = getOption(module, "pp", 1);
   std::string command = llvm::StringRef(output).contains('/') ? output : "./" + output;
-  llvm::outs() << "wrote " << output << ": " << path << " for " << dp * pp
+  std::string compiledIn;
+  for (const auto &[name, values] : options.values)
+    if (const runtime::OptionRow *row = runtime::findOption(name);
+        row && row->use == runtime::OptionUse::Compile)
+      for (const std::string &value : values)
+        if (value != row->defaultValue)
+          compiledIn += " -" + name + (value.empty() ? "" : "=" + value);
+  uint64_t size = 0;
+  fs::file_size(output, size);
+  llvm::outs() << "wrote " << output << " (" << llvm::format("%.1f", size / 1e6) << " MB): " << path
+               << " for " << dp * pp
                << (dp * pp == 1 ? " rank"
                                 : " ranks (" + std::to_string(dp) + " dp x " + std::to_string(pp) + " pp)")
+               << (compiledIn.empty() ? "" : ", compiled with" + compiledIn)
                << (isForBoth ? ", on a GPU or the CPU; " : "; ") << command << " -data=FILE runs it, "
                << command << " -help shows its options\n";
   std::string defaults;
@@ -204,7 +217,7 @@ LogicalResult Product::produce(const ParsedOptions &options) {
       programs.push_back(program->getBuffer());
     runtime::writeExecutable(runtimePath(), programs, output);
     if (!options.has("quiet"))
-      sayWritten(module, path, output, targets.areSeveral());
+      sayWritten(module, options, path, output, targets.areSeveral());
     return success();
   }
   int file = inMemory(bytes);

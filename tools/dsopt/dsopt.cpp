@@ -19,6 +19,7 @@
 #include "Remedies.h"
 #include "Targets.h"
 #include "Trials.h"
+#include "Words.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
@@ -252,11 +253,8 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   if (std::string line = summarizeParameters(report.initializers);
       isFirst && !line.empty() && !options.has("quiet"))
     llvm::errs() << "dsopt: " << line << "\n";
-  std::string command = "dsopt";
-  for (int i = 1; i < argc; ++i)
-    command += std::string(" ") + argv[i];
   int64_t tiles = chooseTiles(*module, options, launcher);
-  Stage stage = takeOptions(*module, options, launcher, command);
+  Stage stage = takeOptions(*module, options, launcher, runtime::spelledCommand("dsopt", argc, argv));
   checkDeviceOptions(*module, options);
   if (tiles > 0)
     setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));
@@ -370,10 +368,22 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
 }
 
 static int runCompiler(int argc, char **argv, bool &speaks, runtime::Launch &launch, bool &insecure) {
-  ParsedOptions options = runtime::parseOptions(argc, argv, runtime::Tool::Compiler);
+  ParsedOptions options;
+  if (std::optional<int> status = parseWords(argc, argv, options, llvm::outs()))
+    return *status;
+  if (options.text("help") == "man") {
+    llvm::outs() << runtime::optionsManual(runtime::Tool::Compiler, DSOPT_VERSION);
+    return 0;
+  }
   if (options.has("help")) {
-    llvm::outs() << "usage: dsopt MODEL.onnx|STAGE.mlir [options]\n\n"
-                 << runtime::optionsHelp(runtime::Tool::Compiler);
+    llvm::outs() << "usage: dsopt [WORD] MODEL.onnx|STAGE.mlir [options]\n\nwords:\n";
+    for (const runtime::CommandWord &word : runtime::commandWords())
+      llvm::outs() << llvm::left_justify(std::string("  ") + word.name, 34) << word.help << "\n";
+    llvm::outs() << "\n" << runtime::optionsHelp(runtime::Tool::Compiler);
+    return 0;
+  }
+  if (options.has("completion")) {
+    llvm::outs() << runtime::optionsCompletion(runtime::Tool::Compiler, options.text("completion"), "dsopt");
     return 0;
   }
   if (options.has("version")) {

@@ -44,6 +44,10 @@ struct OptionRow {
   OptionState state;
   const char *help;
   bool repeatable() const { return kind == OptionKind::TextList || kind == OptionKind::PairList; }
+  /// The values of a choice: name, and whether it exists.
+  std::vector<std::pair<std::string, bool>> choices() const;
+  /// The form without its marks and without what does not exist yet.
+  std::string shownForm() const;
 };
 
 /// The whole table, in order.
@@ -81,9 +85,14 @@ public:
   std::vector<std::pair<std::string, std::string>> pairList(const std::string &name) const;
 };
 
-/// Parses `argv[1...]`. One or two dashes; `-name=value`; `-o FILE` also as two words; `-` alone is a
-/// positional; after `--` everything is.
+/// Parses `argv[1...]`. One or two dashes; `-name=value` or `-name value`; `-` alone is a positional; after
+/// `--` everything is. A flag takes no next word, a flag or choice (-plan) only one of its choices, and what
+/// needs a value none that begins with a dash and is no number. Two values of an option that does not collect
+/// are refused.
 ParsedOptions parseOptions(int argc, const char *const *argv, Tool tool);
+
+/// A command line as programs keep it, every option with its value in one word (but for `-o FILE`).
+std::string spelledCommand(const std::string &tool, int argc, const char *const *argv);
 
 /// Throws unless `value` of an OpenChoice is one of `registered`, what there is with all plugins loaded.
 void checkRegistered(const OptionRow &row, const std::string &value,
@@ -92,8 +101,39 @@ void checkRegistered(const OptionRow &row, const std::string &value,
 /// All options of `tool` in groups. `compiled` replaces defaults.
 std::string optionsHelp(Tool tool, const std::map<std::string, std::string> &compiled = {});
 
+/// A word that says what to do with a model, in the place of an option: `dsopt train MODEL`.
+struct CommandWord {
+  const char *name, *option, *help;
+};
+const std::vector<CommandWord> &commandWords();
+
+/// One option in full, with its default and where it counts; several lines.
+std::string optionHelp(const OptionRow &row);
+
+/// A manual page (roff) of all options of `tool`.
+std::string optionsManual(Tool tool, const std::string &version);
+
+/// A script that completes options and their choices in `shell` (bash or zsh) for `command`.
+std::string optionsCompletion(Tool tool, const std::string &shell, const std::string &command);
+
+/// Whether a word behind an option can be its value: it does not begin with a dash, or is a number.
+bool isValueWord(const std::string &word);
+
+/// Another tool's name of an option, and what to write here (ForeignOptions.def).
+struct ForeignOption {
+  const char *name, *of, *write, *note;
+};
+const std::vector<ForeignOption> &foreignOptions();
+
+/// What to write instead of an option that there is not, to go behind its name: another tool's name for one,
+/// or the nearest of the table.
+std::string adviseOn(const std::string &name, const std::string &value);
+
 /// `16`, `1k`, `2M`: suffixes are powers of `base` (1000 or 1024). False if it is no such number.
 bool parseSize(const std::string &text, int64_t base, int64_t &value);
+
+/// Bytes: `512M`, `1.5GiB` (powers of 1024) or `16GB` (powers of 1000). False if it is no such number.
+bool parseBytes(const std::string &text, int64_t &value);
 
 /// Number of edits between two words (a swap of neighbours is one).
 int editDistance(const std::string &a, const std::string &b);

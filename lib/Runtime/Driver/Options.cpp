@@ -3,6 +3,7 @@
 #include "dsopt/Runtime/Options.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -91,6 +92,36 @@ bool dsopt::runtime::parseSize(const std::string &text, int64_t base, int64_t &v
   return !__builtin_mul_overflow(number, factor, &value);
 }
 
+bool dsopt::runtime::parseBytes(const std::string &text, int64_t &value) {
+  size_t digits = text.find_first_not_of("0123456789.");
+  std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
+  size_t point = number.find('.');
+  if (number.empty() || number[0] == '.' || number.back() == '.' ||
+      number.find('.', point + 1) < number.size())
+    return false;
+  int64_t factor = 1;
+  if (!unit.empty() && unit != "B") {
+    const std::string letters = "kmgt";
+    size_t power = letters.find(static_cast<char>(std::tolower(static_cast<unsigned char>(unit[0]))));
+    std::string rest = unit.substr(1);
+    // A small b behind a capital letter is a bit.
+    bool isSmall = unit[0] >= 'a';
+    bool isDecimal = rest == "B" || (isSmall && rest == "b");
+    if (power == std::string::npos ||
+        !(rest.empty() || rest == "iB" || (isSmall && rest == "ib") || isDecimal))
+      return false;
+    for (size_t i = 0; i <= power; ++i)
+      factor *= isDecimal ? 1000 : 1024;
+  }
+  if (point == std::string::npos)
+    return parseSize(number, 1, value) && !__builtin_mul_overflow(value, factor, &value);
+  long double bytes = std::strtold(number.c_str(), nullptr) * factor;
+  if (factor == 1 || bytes >= 9.2e18L)
+    return false;
+  value = static_cast<int64_t>(bytes);
+  return true;
+}
+
 static bool parseNumber(const std::string &text, double &value) {
   if (text.empty() || text[0] == ' ')
     return false;
@@ -117,33 +148,30 @@ static bool splitPair(const std::string &text, char separator, std::string &firs
   throw Error(StatusInput, "option -" + option + " is not available yet");
 }
 
-namespace {
-/// The values of a choice: name, and whether it exists.
-std::vector<std::pair<std::string, bool>> choices(const OptionRow &row) {
+std::vector<std::pair<std::string, bool>> OptionRow::choices() const {
   std::vector<std::pair<std::string, bool>> result;
-  std::string form = row.form;
-  for (size_t begin = 0; begin <= form.size();) {
-    size_t end = std::min(form.find('|', begin), form.size());
-    std::string name = form.substr(begin, end - begin);
-    bool later = !name.empty() && name[0] == '!';
-    result.push_back({later ? name.substr(1) : name, !later});
+  std::string all = form;
+  for (size_t begin = 0; begin <= all.size();) {
+    size_t end = std::min(all.find('|', begin), all.size());
+    std::string one = all.substr(begin, end - begin);
+    bool later = !one.empty() && one[0] == '!';
+    result.push_back({later ? one.substr(1) : one, !later});
     begin = end + 1;
   }
   return result;
 }
 
-/// The form without its marks.
-std::string shownForm(const OptionRow &row, bool onlyReady) {
-  if (row.kind != OptionKind::Choice && row.kind != OptionKind::FlagOrChoice &&
-      row.kind != OptionKind::OpenChoice)
-    return row.form;
+std::string OptionRow::shownForm() const {
+  if (kind != OptionKind::Choice && kind != OptionKind::FlagOrChoice && kind != OptionKind::OpenChoice)
+    return form;
   std::string text;
-  for (auto &[name, ready] : choices(row))
-    if (ready || !onlyReady)
-      text += (text.empty() ? "" : "|") + name;
+  for (auto &[one, ready] : choices())
+    if (ready)
+      text += (text.empty() ? "" : "|") + one;
   return text;
 }
 
+namespace {
 /// Throws unless `value` is one of `names` that exists.
 void checkChoice(const OptionRow &row, const std::string &value,
                  const std::vector<std::pair<std::string, bool>> &names) {
@@ -183,8 +211,8 @@ void checkValue(const OptionRow &row, const std::string &value) {
       refuse(row, value, "a whole number of 0 or more");
     break;
   case OptionKind::Bytes:
-    if (!parseSize(value, 1024, integer) || integer < 0)
-      refuse(row, value, "a number of bytes such as 512M or 16G");
+    if (!parseBytes(value, integer))
+      refuse(row, value, "a number of bytes such as 512M, 1.5GiB (M and MiB: 2^20) or 16GB (10^9)");
     break;
   case OptionKind::Number:
     if (!parseNumber(value, number))
@@ -214,17 +242,67 @@ void checkValue(const OptionRow &row, const std::string &value) {
     break;
   case OptionKind::Choice:
   case OptionKind::FlagOrChoice:
-    checkChoice(row, value, choices(row));
+    checkChoice(row, value, row.choices());
     break;
   case OptionKind::OpenChoice:
   case OptionKind::Text:
   case OptionKind::TextList:
     if (value.empty())
-      refuse(row, value, shownForm(row, true));
+      refuse(row, value, row.shownForm());
     break;
   }
 }
 } // namespace
+
+/// Whether `word`, which follows `row` without an equals sign, is its value: never for a flag; for a flag or
+/// choice only one of its choices, so that a model's path is not taken; else all but what looks like an
+/// option.
+static bool isValueOf(const OptionRow &row, const std::string &word) {
+  if (row.kind == OptionKind::Flag)
+    return false;
+  if (row.kind == OptionKind::FlagOrChoice) {
+    for (auto &[name, ready] : row.choices())
+      if (name == word)
+        return true;
+    return false;
+  }
+  return isValueWord(word);
+}
+
+bool dsopt::runtime::isValueWord(const std::string &word) {
+  double number = 0;
+  return word.empty() || word[0] != '-' || word == "-" || parseNumber(word, number);
+}
+
+std::string dsopt::runtime::spelledCommand(const std::string &tool, int argc, const char *const *argv) {
+  std::string command = tool;
+  for (int i = 1; i < argc; ++i) {
+    std::string word = argv[i];
+    command += " " + word;
+    size_t dashes = word.find_first_not_of('-');
+    if (dashes != 1 && dashes != 2)
+      continue;
+    const OptionRow *row = findOption(word.substr(dashes));
+    if (row && word != "-o" && i + 1 < argc && isValueOf(*row, argv[i + 1]))
+      command += std::string("=") + argv[++i];
+  }
+  return command;
+}
+
+/// Keeps a value of an option. What does not collect has one.
+static void take(ParsedOptions &parsed, const OptionRow &row, const std::string &value) {
+  std::vector<std::string> &values = parsed.values[row.name];
+  if (!row.repeatable() && !values.empty()) {
+    auto spelled = [&](const std::string &one) {
+      return "-" + std::string(row.name) + (one.empty() ? "" : "=" + one);
+    };
+    if (values.back() != value)
+      throw Error(StatusInput, spelled(values.back()) + " and " + spelled(value) +
+                                   " contradict each other: -" + row.name + " takes one value");
+    return;
+  }
+  values.push_back(value);
+}
 
 ParsedOptions dsopt::runtime::parseOptions(int argc, const char *const *argv, Tool tool) {
   ParsedOptions parsed;
@@ -248,32 +326,28 @@ ParsedOptions dsopt::runtime::parseOptions(int argc, const char *const *argv, To
       name = "help";
     const OptionRow *row = findOption(name);
     if (!row) {
-      const OptionRow *nearest = nearestOption(name);
-      throw Error(StatusInput, "unknown option -" + name +
-                                   (nearest ? std::string("; did you mean -") + nearest->name + "?"
-                                            : std::string("; -help lists all options")));
+      if (!hasValue && i + 1 < argc && isValueWord(argv[i + 1]))
+        value = argv[i + 1];
+      throw Error(StatusInput, "unknown option " + word.substr(0, word.find('=')) + adviseOn(name, value));
+    }
+    if (!hasValue && i + 1 < argc && isValueOf(*row, argv[i + 1])) {
+      value = argv[++i];
+      hasValue = true;
     }
     if (tool == Tool::Program && (row->use == OptionUse::Compile || row->use == OptionUse::Command)) {
-      parsed.compiledIn.push_back(body);
+      parsed.compiledIn.push_back(name + (hasValue ? "=" + value : ""));
       continue;
     }
     if (row->state == OptionState::Later)
       notAvailable(name);
-    if (name == "o" && !hasValue && i + 1 < argc) {
-      value = argv[++i];
-      hasValue = true;
-    }
     if (row->kind == OptionKind::Flag && hasValue)
       throw Error(StatusInput, "option -" + name + " takes no value, got '" + value + "'");
     bool needsValue = row->kind != OptionKind::Flag && row->kind != OptionKind::FlagOrChoice;
     if (needsValue && !hasValue)
-      throw Error(StatusInput, "option -" + name + " needs a value: -" + name + "=" + shownForm(*row, true));
+      throw Error(StatusInput, "option -" + name + " needs a value: -" + name + "=" + row->shownForm());
     if (hasValue)
       checkValue(*row, value);
-    std::vector<std::string> &values = parsed.values[name];
-    if (!row->repeatable())
-      values.clear(); // the last one counts
-    values.push_back(value);
+    take(parsed, *row, value);
   }
   return parsed;
 }
@@ -283,7 +357,7 @@ void dsopt::runtime::checkRegistered(const OptionRow &row, const std::string &va
   std::vector<std::pair<std::string, bool>> names;
   for (const std::string &name : registered)
     names.push_back({name, true});
-  for (auto &[name, ready] : choices(row))
+  for (auto &[name, ready] : row.choices())
     if (!ready)
       names.push_back({name, false});
   checkChoice(row, value, names);
@@ -305,8 +379,10 @@ std::string ParsedOptions::text(const std::string &name, const std::string &othe
 int64_t ParsedOptions::integer(const std::string &name, int64_t otherwise) const {
   std::string value = text(name);
   const OptionRow *row = findOption(name);
-  int64_t base = row && row->kind == OptionKind::Bytes ? 1024 : 1000, result = 0;
-  return parseSize(value, base, result) ? result : otherwise;
+  int64_t result = 0;
+  bool isNumber =
+      row && row->kind == OptionKind::Bytes ? parseBytes(value, result) : parseSize(value, 1000, result);
+  return isNumber ? result : otherwise;
 }
 
 double ParsedOptions::number(const std::string &name, double otherwise) const {
@@ -337,35 +413,4 @@ std::vector<std::pair<std::string, std::string>> ParsedOptions::pairList(const s
     result.push_back(pair);
   }
   return result;
-}
-
-std::string dsopt::runtime::optionsHelp(Tool tool, const std::map<std::string, std::string> &compiled) {
-  std::vector<std::string> groups;
-  for (const OptionRow &row : optionTable())
-    if (std::find(groups.begin(), groups.end(), row.group) == groups.end())
-      groups.push_back(row.group);
-  std::string text;
-  for (const std::string &group : groups) {
-    std::string lines;
-    for (const OptionRow &row : optionTable()) {
-      if (group != row.group || row.state == OptionState::Later)
-        continue;
-      if (tool == Tool::Program && row.use != OptionUse::Run && row.use != OptionUse::Any)
-        continue;
-      std::string form = shownForm(row, true);
-      std::string left = std::string("  -") + row.name;
-      if (row.kind == OptionKind::FlagOrChoice)
-        left += "[=" + form + "]";
-      else if (row.kind != OptionKind::Flag)
-        left += "=" + form;
-      auto value = compiled.find(row.name);
-      std::string byDefault = value != compiled.end() ? value->second : row.defaultValue;
-      left += left.size() < 34 ? std::string(34 - left.size(), ' ') : "\n" + std::string(34, ' ');
-      lines += left + row.help + (byDefault.empty() ? "" : " (" + byDefault + ")") +
-               (row.repeatable() ? " (repeatable)" : "") + "\n";
-    }
-    if (!lines.empty())
-      text += group + ":\n" + lines;
-  }
-  return text;
 }

@@ -127,6 +127,11 @@ static int run(int argc, char **argv, Reach &reach) {
   std::string name = argc > 0 ? argv[0] : "dsopt-run";
   if (options.has("version"))
     return answer("dsopt " DSOPT_VERSION "\n");
+  if (options.text("help") == "man")
+    return answer(optionsManual(Tool::Program, DSOPT_VERSION));
+  if (options.has("completion"))
+    return answer(
+        optionsCompletion(Tool::Program, options.text("completion"), name.substr(name.rfind('/') + 1)));
   if (options.has("check"))
     return checkCheckpoints(options.text("check"));
   std::vector<std::unique_ptr<ProgramObject>> objects = ProgramObject::fromExecutable();

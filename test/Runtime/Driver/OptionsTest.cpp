@@ -56,11 +56,90 @@ TEST(Options, SizesAndDefaults) {
   EXPECT_EQ(parse({}).integer("dp", 7), 7);
 }
 
-TEST(Options, RepeatedOnesCollectOthersTakeTheLast) {
+TEST(Options, ValuesMayBeTheNextWord) {
   ParsedOptions options =
-      parse({"-freeze=a.*", "-freeze=b", "-lr=1", "-lr=2", "-dim=batch=4", "-lr-scale=*.w=0.5"});
+      parse({"-zero", "3", "--lr", "0.5", "-run", "model.onnx", "-freeze", "*.bias", "-data", "-"});
+  EXPECT_EQ(options.integer("zero"), 3);
+  EXPECT_EQ(options.number("lr"), 0.5);
+  EXPECT_EQ(options.list("freeze"), std::vector<std::string>{"*.bias"});
+  EXPECT_EQ(options.text("data"), "-");
+  EXPECT_EQ(options.positionals, std::vector<std::string>{"model.onnx"});
+  // What begins with a dash is a value only if it is a number.
+  EXPECT_EQ(message({"-lr", "-1"}), "option -lr: expected a number of 0 or more, got '-1'");
+  EXPECT_EQ(message({"-lr", "-run"}), "option -lr needs a value: -lr=X");
+  EXPECT_EQ(message({"-lr", "--", "x"}), "option -lr needs a value: -lr=X");
+}
+
+TEST(Options, WhereAValueMayBeLeftOutOnlyAChoiceIsTaken) {
+  ParsedOptions options = parse({"-plan", "model.onnx", "-list-parameters", "json"});
+  EXPECT_EQ(options.text("plan"), "");
+  EXPECT_EQ(options.text("list-parameters"), "json");
+  EXPECT_EQ(options.positionals, std::vector<std::string>{"model.onnx"});
+}
+
+TEST(Options, BytesAsPeopleWriteThem) {
+  auto bytes = [](const char *text) {
+    int64_t value = -1;
+    return parseBytes(text, value) ? value : -1;
+  };
+  EXPECT_EQ(bytes("12"), 12);
+  EXPECT_EQ(bytes("12B"), 12);
+  for (const char *text : {"1M", "1m", "1MiB", "1mib"})
+    EXPECT_EQ(bytes(text), 1 << 20) << text;
+  for (const char *text : {"1MB", "1mb"})
+    EXPECT_EQ(bytes(text), 1000000) << text;
+  EXPECT_EQ(bytes("1.5GiB"), int64_t(3) << 29);
+  EXPECT_EQ(bytes("0.5kB"), 500);
+  EXPECT_EQ(bytes("2T"), int64_t(2) << 40);
+  for (const char *text : {"", "M", "1.5", "1.M", ".5M", "1..5M", "1Mb", "1MiBs", "1 M", "-1", "+1", "1X",
+                           "9999999999T", "9.9e9G"})
+    EXPECT_EQ(bytes(text), -1) << text;
+  EXPECT_EQ(parse({"-device-memory", "1GB"}).integer("device-memory"), 1000000000);
+  EXPECT_EQ(message({"-device-memory=1Mb"}), "option -device-memory: expected a number of bytes such as "
+                                             "512M, 1.5GiB (M and MiB: 2^20) or 16GB (10^9), got '1Mb'");
+}
+
+TEST(Options, OtherToolsNamesAreTaught) {
+  EXPECT_EQ(message({"--learning_rate=3e-4"}),
+            "unknown option --learning_rate (of transformers): write -lr=3e-4");
+  EXPECT_EQ(message({"--learning_rate", "3e-4"}),
+            "unknown option --learning_rate (of transformers): write -lr=3e-4");
+  EXPECT_EQ(message({"--max_steps", "-run"}), "unknown option --max_steps (of transformers): write -steps=N");
+  EXPECT_EQ(message({"-adam-beta1=0.8"}),
+            "unknown option -adam-beta1 (of transformers): write -betas=0.8,0.999; both of them");
+  EXPECT_EQ(message({"--save_every=5"}), "unknown option --save_every: write -save-every=5");
+  EXPECT_EQ(message({"--log_norms"}), "unknown option --log_norms: write -log-norms");
+}
+
+/// What is advised is an option, and its fixed value is one that it takes.
+TEST(Options, AdviceCanBeFollowed) {
+  std::set<std::string> names;
+  for (const ForeignOption &one : foreignOptions()) {
+    EXPECT_TRUE(names.insert(one.name).second) << one.name;
+    EXPECT_EQ(findOption(one.name), nullptr) << one.name;
+    std::string write = one.write;
+    EXPECT_TRUE(*one.note || !write.empty()) << one.name;
+    if (write.empty())
+      continue;
+    const OptionRow *row = findOption(write.substr(1, write.find('=') - 1));
+    ASSERT_NE(row, nullptr) << one.name;
+    EXPECT_EQ(row->state, OptionState::Ready) << one.name;
+    bool isOpen = write.find('$') != std::string::npos || write.find('|') != std::string::npos ||
+                  write.find('N') != std::string::npos || write.find("FILE") != std::string::npos;
+    if (!isOpen)
+      EXPECT_EQ(message({write.c_str()}), "no error") << one.name;
+  }
+}
+
+TEST(Options, RepeatedOnesCollectOthersMustAgree) {
+  ParsedOptions options = parse(
+      {"-freeze=a.*", "-freeze=b", "-lr=2", "-lr=2", "-run", "-run", "-dim=batch=4", "-lr-scale=*.w=0.5"});
   EXPECT_EQ(options.list("freeze"), (std::vector<std::string>{"a.*", "b"}));
-  EXPECT_EQ(options.number("lr"), 2);
+  EXPECT_EQ(options.list("lr"), (std::vector<std::string>{"2"}));
+  EXPECT_EQ(message({"-steps=1", "-steps", "2"}),
+            "-steps=1 and -steps=2 contradict each other: -steps takes one value");
+  EXPECT_EQ(message({"-plan", "-plan=json"}),
+            "-plan and -plan=json contradict each other: -plan takes one value");
   EXPECT_EQ(options.pairList("dim")[0], std::make_pair(std::string("batch"), std::string("4")));
   EXPECT_EQ(options.pairList("lr-scale")[0].first, "*.w");
 }
@@ -113,8 +192,8 @@ TEST(Options, ValuesAreChecked) {
 }
 
 TEST(Options, ProgramsCollectCompileOptions) {
-  ParsedOptions options = parse({"-lr=0.1", "-zero=3", "-plan"}, Tool::Program);
-  EXPECT_EQ(options.compiledIn, (std::vector<std::string>{"zero=3", "plan"}));
+  ParsedOptions options = parse({"-lr=0.1", "-zero=3", "-plan", "--pp", "2"}, Tool::Program);
+  EXPECT_EQ(options.compiledIn, (std::vector<std::string>{"zero=3", "plan", "pp=2"}));
   EXPECT_EQ(options.number("lr"), 0.1);
 }
 
@@ -124,4 +203,45 @@ TEST(Options, HelpHasGroupsAndCompiledValues) {
   EXPECT_NE(help.find("(0.25)"), std::string::npos);
   EXPECT_EQ(help.find("-zero="), std::string::npos);
   EXPECT_NE(optionsHelp(Tool::Compiler).find("-zero=0|1|2|3"), std::string::npos);
+}
+
+TEST(Options, CompletionAndManualHaveEveryOption) {
+  for (Tool tool : {Tool::Compiler, Tool::Program}) {
+    std::string manual = optionsManual(tool, "1"), bash = optionsCompletion(tool, "bash", "dsopt"),
+                zsh = optionsCompletion(tool, "zsh", "dsopt");
+    // The words that an option is completed from.
+    size_t names = bash.find("compgen -W '-");
+    bash = bash.substr(names, bash.find(" -- ", names) - names);
+    for (const OptionRow &row : optionTable()) {
+      bool isThere = row.state == OptionState::Ready &&
+                     (tool == Tool::Compiler || row.use == OptionUse::Run || row.use == OptionUse::Any);
+      std::string spelled;
+      for (const char *at = row.name; *at; ++at)
+        spelled += *at == '-' ? "\\-" : std::string(1, *at);
+      auto has = [&](const std::string &text, const std::string &start) {
+        for (const char *next : {"\n", "=", "[", " ", "'"})
+          if (text.find(start + next) != std::string::npos)
+            return true;
+        return false;
+      };
+      EXPECT_EQ(has(manual, ".B \\-" + spelled), isThere) << row.name;
+      EXPECT_EQ(has(bash, std::string(" -") + row.name) || has(bash, std::string("'-") + row.name), isThere)
+          << row.name;
+      EXPECT_EQ(has(zsh, std::string("    '-") + row.name) || has(zsh, std::string("    '*-") + row.name),
+                isThere)
+          << row.name;
+    }
+  }
+}
+
+TEST(Options, HelpOfOne) {
+  EXPECT_EQ(optionHelp(*findOption("pp")), "-pp=N\n  pipeline stages\n  default: 1. compiled in.\n");
+  EXPECT_EQ(optionHelp(*findOption("tp")), "-tp=N\n  not available yet\n");
+}
+
+TEST(Options, ProgramsKeepOneWordForEachOption) {
+  std::vector<const char *> words{"x",   "m.onnx", "-zero",  "3",      "--lr=1", "-o",
+                                  "out", "-plan",  "n.onnx", "-quiet", "-train", "a"};
+  EXPECT_EQ(spelledCommand("dsopt", static_cast<int>(words.size()), words.data()),
+            "dsopt m.onnx -zero=3 --lr=1 -o out -plan n.onnx -quiet -train=a");
 }
