@@ -65,7 +65,7 @@ void AsyncSave::start(std::function<void()> body) {
   try {
     SignalsBlocked blocked;
     thread = std::thread([this, body = std::move(body)] {
-      placeThread(/*thread=*/0, /*threads=*/0, cpus);
+      placeThread(cpus);
       try {
         body();
       } catch (...) {

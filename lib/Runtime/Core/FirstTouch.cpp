@@ -24,8 +24,8 @@ FirstTouch::FirstTouch(char *memory, int64_t bytes, int count, const std::vector
     return;
   SignalsBlocked blocked;
   for (int thread = 0; thread < count; ++thread)
-    threads.emplace_back([this, thread, count, cpus] {
-      placeThread(thread, count, cpus);
+    threads.emplace_back([this, cpus] {
+      placeThread(cpus);
       touch();
     });
 }

@@ -8,7 +8,7 @@
 
 namespace dsopt::runtime {
 
-void placeThread(int thread, int threads, const std::vector<int> &cpus) {
+void placeThread(const std::vector<int> &cpus) {
   if (cpus.empty())
     return;
   int most = *std::max_element(cpus.begin(), cpus.end()) + 1;
@@ -22,13 +22,13 @@ void placeThread(int thread, int threads, const std::vector<int> &cpus) {
 }
 
 ThreadPool::ThreadPool(int threads, int spin, void (*init)(), const std::vector<int> &cpus) : spin(spin) {
-  placeThread(0, threads, cpus);
+  placeThread(cpus);
   if (init)
     init();
   SignalsBlocked blocked;
   for (int i = 1; i < threads; ++i)
-    workers.emplace_back([this, i, init, threads, cpus] {
-      placeThread(i, threads, cpus);
+    workers.emplace_back([this, i, init, cpus] {
+      placeThread(cpus);
       work(i, init);
     });
 }
