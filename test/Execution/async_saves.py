@@ -124,7 +124,7 @@ def killed():
     shutil.rmtree(save)
     generator, done = random.Random(1), 0
     while done < kills:
-        process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        process = subprocess.Popen(varied(line), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
         try:
             process.wait(timeout=generator.uniform(0.02, duration / 3))
             shutil.rmtree(save)  # it came to its end: once more from the start
@@ -147,7 +147,7 @@ def signals():
     if os.path.exists(log):
         os.remove(log)
     environment = dict(os.environ, DSOPT_FAULT="pwrite,every=1:delay=100")
-    process = subprocess.Popen(command("gpt2-tiny", "-dp=2", "-steps=100000", f"-save={save}", "-save-every=3", "-save-async"),
+    process = subprocess.Popen(varied(command("gpt2-tiny", "-dp=2", "-steps=100000", f"-save={save}", "-save-every=3", "-save-async")),
                                env=environment)
     while process.poll() is None and not (os.path.isdir(save) and "step-00000003.tmp" in os.listdir(save)):
         time.sleep(0.005)

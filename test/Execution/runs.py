@@ -37,7 +37,10 @@ def model(name):
 
 
 def varied(command):
-    """A command in which the last of several values of an option counts: tests vary one that is given in full."""
+    """A command in which the last of several values of an option counts: tests vary one that is given in full. mpirun's colons part commands."""
+    if ":" in command:
+        at = command.index(":")
+        return [*varied(command[:at]), ":", *varied(command[at + 1 :])]
     table = open(os.path.join(SOURCE, "include", "dsopt", "Runtime", "Options.def")).read()
     single = {name for name, kind in re.findall(r'^DSOPT_OPTION\("([^"]+)", \w+, (\w+),', table, re.M) if not kind.endswith("List")}
     names = [word.split("=")[0].lstrip("-") if word.startswith("-") else None for word in command]
