@@ -15,15 +15,18 @@ import sys
 HOST = "-arch=x86-64-v3"
 
 
-def run_options(folder):
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def run_options():
     """The options that a compiled program takes as well."""
-    text = open(os.path.join(folder, "Options.def")).read()
+    text = open(os.path.join(SOURCE, "include", "dsopt", "Runtime", "Options.def")).read()
     return {match[1] for match in re.finditer(r'DSOPT_OPTION\("([^"]+)", (Run|Any),', text)}
 
 
-def split(words, folder):
+def split(words):
     """What is compiled in, and what a program is told when it runs. Data gives the shapes of inputs, so it is in both."""
-    runs = run_options(folder)
+    runs = run_options()
     own = [word for word in words if word.lstrip("-").split("=")[0] in runs]
     compiled = [word for word in words if word not in own and word != "-run"]
     return compiled, own
@@ -40,7 +43,7 @@ def key(compiled, own):
 def main():
     words = sys.argv[1:]
     folder = os.environ["DSOPT_PROGRAMS"]
-    compiled, own = split(words, folder)
+    compiled, own = split(words)
     program = os.path.join(folder, key(compiled, own))
     compiler = os.environ.get("DSOPT_COMPILER")
     if not compiler:

@@ -107,7 +107,9 @@ def pack(args):
         programs = os.path.join(root, "programs")
         for name in ("programs", "units", "lib"):
             os.makedirs(os.path.join(root, name))
-        shutil.copy(os.path.join(tests, "..", "include", "dsopt", "Runtime", "Options.def"), programs)
+        table = os.path.join("include", "dsopt", "Runtime", "Options.def")
+        os.makedirs(os.path.join(folder, "gpu-tests", os.path.dirname(table)))
+        shutil.copy(os.path.join(tests, "..", table), os.path.join(folder, "gpu-tests", table))
         environment = {**os.environ, "DSOPT_PROGRAMS": programs, "DSOPT_COMPILER": os.path.join(args.build, "bin", "dsopt"),
                        "DSOPT_PROGRAMS_ARCH": args.arch}
         for name, (script, words) in execution_parts():
@@ -128,7 +130,7 @@ def pack(args):
         for name, path in gpu.BARE.findall(subprocess.run(["ldd", runtime], capture_output=True, text=True).stdout):
             shutil.copy(path, os.path.join(root, "lib", name))
         gpu.archive(args.package, os.path.dirname(root))
-        count = len(os.listdir(programs)) - 1
+        count = len(os.listdir(programs))
     print(f"wrote {args.package}: {count} programs for {args.arch}, {os.path.getsize(args.package) / 2**20:.1f} MiB; "
           "tar xf it there, then python3 gpu-tests/test/GPU/test_gpu.py")
 
