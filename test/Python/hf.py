@@ -23,23 +23,9 @@ if importlib.util.find_spec("accelerate") is None:
 import numpy as np
 
 import dsopt
+from checks import check, fails
 
 folder = tempfile.mkdtemp()
-
-
-def check(truth, what):
-    if not truth:
-        sys.exit(f"wrong: {what}")
-
-
-def fails(call, *words):
-    try:
-        call()
-    except dsopt.DsoptError as error:
-        check(all(word in str(error) for word in words), f"'{error}' lacks one of {words}")
-        return
-    sys.exit(f"wrong: no error with {words}")
-
 
 # The script and its twin.
 script = os.path.join(source, "test", "Python", "Inputs", "hf_script.py")

@@ -3,6 +3,7 @@
 usage: package.py SOURCE BUILD
 """
 import fcntl
+import functools
 import itertools
 import json
 import os
@@ -22,6 +23,7 @@ import onnx
 from onnx import numpy_helper
 
 import dsopt
+from checks import check, fails
 
 warnings.filterwarnings("ignore", category=UserWarning)  # test/Python/loaders.py looks at them
 folder = tempfile.mkdtemp()
@@ -29,20 +31,7 @@ mlp = os.path.join(source, "test", "Models", "mlp")
 model, npz = os.path.join(mlp, "model.onnx"), os.path.join(mlp, "batches.npz")
 arrays = dict(np.load(npz))
 inputs = {name: value.reshape(-1, *value.shape[2:]) for name, value in arrays.items()}  # 32 micro-batches
-
-
-def check(truth, what):
-    if not truth:
-        sys.exit(f"wrong: {what}")
-
-
-def fails(call, *words):
-    try:
-        call()
-    except (dsopt.DsoptError, ValueError, TypeError) as error:
-        check(all(word in str(error) for word in words), f"'{error}' lacks one of {words}")
-        return error
-    sys.exit(f"wrong: no error with {words}")
+fails = functools.partial(fails, kinds=(dsopt.DsoptError, ValueError, TypeError))
 
 
 def items(count=32):

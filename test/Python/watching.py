@@ -2,6 +2,7 @@
 
 usage: watching.py SOURCE BUILD
 """
+import functools
 import os
 import sys
 import tempfile
@@ -14,9 +15,11 @@ sys.path.insert(0, os.path.join(source, "python"))
 import numpy as np
 
 import dsopt
+from checks import check, fails
 
 warnings.filterwarnings("ignore", category=UserWarning)
 folder = tempfile.mkdtemp()
+fails = functools.partial(fails, kinds=(dsopt.DsoptError, ValueError, TypeError, ZeroDivisionError))
 model = os.path.join(source, "test", "Models", "mlp", "model.onnx")
 arrays = np.load(os.path.join(source, "test", "Models", "mlp", "batches.npz"))
 x, labels = arrays["x"].reshape(-1, 8, 32), arrays["labels"].reshape(-1, 8)
@@ -27,20 +30,6 @@ common = {"lr": 1e-2, "steps": 400}
 
 def path(name):
     return os.path.join(folder, name)
-
-
-def check(truth, what):
-    if not truth:
-        sys.exit(f"wrong: {what}")
-
-
-def fails(call, *words):
-    try:
-        call()
-    except (dsopt.DsoptError, ValueError, TypeError, ZeroDivisionError) as error:
-        check(all(word in str(error) for word in words), f"'{error}' lacks one of {words}")
-        return
-    sys.exit(f"wrong: no error with {words}")
 
 
 # Each may end the run, which saves then.

@@ -20,6 +20,7 @@ sys.path.insert(0, os.path.join(source, "python"))
 import numpy as np
 
 import dsopt
+from checks import check, fails
 from dsopt import writers
 
 folder = tempfile.mkdtemp()
@@ -29,20 +30,6 @@ data = os.path.join(source, "test", "Models", "mlp", "batches.npz")
 arrays = np.load(data)
 held = {name: arrays[name].reshape(-1, *arrays[name].shape[2:])[:4] for name in ("x", "labels")}
 common = {"dp": 2, "steps": 6, "eval_data": held, "eval_every": 4, "log_norms": True, "lr": 1e-2}
-
-
-def check(truth, what):
-    if not truth:
-        sys.exit(f"wrong: {what}")
-
-
-def fails(call, *words):
-    try:
-        call()
-    except dsopt.DsoptError as error:
-        check(all(word in str(error) for word in words), f"'{error}' lacks one of {words}")
-        return
-    sys.exit(f"wrong: no error with {words}")
 
 
 class Recorder(dsopt.Callback):
