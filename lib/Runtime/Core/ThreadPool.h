@@ -18,8 +18,8 @@
 
 namespace dsopt::runtime {
 
-/// Keeps the calling thread on these CPUs, on any if there are none. Where that is not allowed it runs where it
-/// may.
+/// Keeps the calling thread on these CPUs, on any if there are none. Where that is not allowed it runs where
+/// it may.
 void placeThread(const std::vector<int> &cpus);
 
 /// Signals are the main thread's: what is started while this lives gets none.
@@ -41,8 +41,8 @@ class ThreadPool {
 public:
   /// `spin`: pauses before a thread sleeps; 0 where threads outnumber CPUs. `init` runs first in every
   /// thread, the caller's too.
-  /// `cpus`: where the threads run, the caller too; as inherited if empty. None has one of its own: whatever else
-  /// runs there would stop it while others are idle.
+  /// `cpus`: where the threads run, the caller too; as inherited if empty. None has one of its own: whatever
+  /// else runs there would stop it while others are idle.
   ThreadPool(int threads, int spin, void (*init)() = nullptr, const std::vector<int> &cpus = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool &) = delete;
