@@ -13,7 +13,6 @@ import tempfile
 import warnings
 
 source, dsopt = sys.argv[1:3]
-sys.path.append(os.path.join(source, "test", "Execution"))
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
@@ -21,6 +20,8 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+# Not before: a cuda.py there would be what PyTorch imports under that name.
+sys.path.append(os.path.join(source, "test", "Execution"))
 from saved_weights import safetensors
 
 torch.manual_seed(0)
