@@ -1,5 +1,6 @@
 """Runs dsopt and reads what it says: the common part of the execution tests."""
 import fcntl
+import functools
 import json
 import os
 import pty
@@ -36,13 +37,18 @@ def model(name):
     return os.path.join(MODELS, name, "model.onnx"), os.path.join(MODELS, name, "batches.npz")
 
 
+@functools.cache
+def options_of_one_value():
+    table = open(os.path.join(SOURCE, "include", "dsopt", "Runtime", "Options.def")).read()
+    return {name for name, kind in re.findall(r'^DSOPT_OPTION\("([^"]+)", \w+, (\w+),', table, re.M) if not kind.endswith("List")}
+
+
 def varied(command):
     """A command in which the last of several values of an option counts: tests vary one that is given in full. mpirun's colons part commands."""
     if ":" in command:
         at = command.index(":")
         return [*varied(command[:at]), ":", *varied(command[at + 1 :])]
-    table = open(os.path.join(SOURCE, "include", "dsopt", "Runtime", "Options.def")).read()
-    single = {name for name, kind in re.findall(r'^DSOPT_OPTION\("([^"]+)", \w+, (\w+),', table, re.M) if not kind.endswith("List")}
+    single = options_of_one_value()
     names = [word.split("=")[0].lstrip("-") if word.startswith("-") else None for word in command]
     return [word for at, word in enumerate(command) if names[at] not in single or "=" not in word or names[at] not in names[at + 1 :]]
 

@@ -376,8 +376,7 @@ void ProductEmitter::emitStores(const Panel &panel, const Run &run, const Rows &
     storeSums(panel, rows, from ? addResult(panel, rows, sums, from) : Values(sums));
   };
   auto finishTo = [&](ArrayRef<Value> sums, Value from) {
-    Values total = from ? addResult(panel, rows, sums, from) : Values(sums);
-    storeSums(panel, rows, addBias(panel, total));
+    storeSums(panel, rows, addBias(panel, from ? addResult(panel, rows, sums, from) : Values(sums)));
   };
   auto addOrStore = [&](Value adds, ArrayRef<Value> sums) {
     branch(adds, [&] { storeTo(sums, result); }, [&] { storeTo(sums, nullptr); });
