@@ -114,7 +114,8 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   if (options.text("batchnorm") != "model")
     import.batchNorm = options.text("batchnorm") == "train" ? BatchNorm::Train : BatchNorm::Frozen;
   import.batchNormIsSaid = options.has("batchnorm");
-  bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline");
+  bool reads = !options.has("plan") && !options.has("list-parameters") && !options.has("print-pipeline") &&
+               !options.has("tune");
   import.weights = !reads                               ? WeightFiles::Ignore
                    : options.has("emit") || !ownWeights ? WeightFiles::IfPresent
                                                         : WeightFiles::Required;

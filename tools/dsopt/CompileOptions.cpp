@@ -465,7 +465,7 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
   checkTarget(module, options);
   for (const auto &[name, values] : options.values) {
     const runtime::OptionRow *row = runtime::findOption(name);
-    if (!row || row->use != OptionUse::Compile || name == "arch" || name == "target")
+    if (!row || row->use != OptionUse::Compile || name == "arch" || name == "target" || name == "gemm-table")
       continue;
     Attribute present = builtWith(module, name);
     if (present && isValue(options, name, present))

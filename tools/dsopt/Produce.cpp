@@ -60,8 +60,7 @@ static std::string runtimePath() {
   return self.str().str();
 }
 
-/// A file in memory with the program's bytes: nothing is left behind, however the run ends.
-static int inMemory(llvm::StringRef bytes) {
+int inMemory(llvm::StringRef bytes) {
   int file = memfd_create("dsopt-program", 0);
   for (size_t done = 0; file >= 0 && done < bytes.size();) {
     ssize_t wrote = write(file, bytes.data() + done, bytes.size() - done);
@@ -92,13 +91,6 @@ void becomeRuntime(int file, const ParsedOptions &options) {
   throw Error(2, "cannot start " + words[0] + ": " + std::strerror(errno));
 }
 
-static std::string readFile(const llvm::Twine &name) {
-  auto buffer = llvm::MemoryBuffer::getFile(name);
-  if (!buffer)
-    throw Error(2, "cannot read " + name.str() + ": " + buffer.getError().message());
-  return (*buffer)->getBuffer().str();
-}
-
 /// Where compiled kernels are kept: DSOPT_CACHE if set ("off": nowhere), else the user's folder for caches.
 static std::string cacheFolder() {
   if (const char *given = std::getenv("DSOPT_CACHE"))
@@ -112,7 +104,7 @@ static std::string cacheFolder() {
 
 std::string outputFile(const std::string &path, const ParsedOptions &options) {
   bool isText = options.has("plan") || options.has("list-parameters") || options.has("print-pipeline") ||
-                (options.has("emit") && options.text("emit") != "obj");
+                options.has("tune") || (options.has("emit") && options.text("emit") != "obj");
   if (options.has("o") || options.has("run") || isText)
     return options.text("o");
   return path::stem(path).str() + (options.text("emit") == "obj" ? ".o" : "");

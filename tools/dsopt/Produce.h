@@ -37,6 +37,9 @@ std::string assemblerBesideTools();
 /// The file that the options ask for; empty: a run, or text on standard output.
 std::string outputFile(const std::string &path, const runtime::ParsedOptions &options);
 
+/// A file in memory with the bytes of a program or library: nothing is left behind, however the process ends.
+int inMemory(llvm::StringRef bytes);
+
 /// Becomes dsopt-run with the program in an open file and the run options given here.
 [[noreturn]] void becomeRuntime(int file, const runtime::ParsedOptions &options);
 

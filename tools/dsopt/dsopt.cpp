@@ -11,6 +11,7 @@
 #include "DeepSpeedConfig.h"
 #include "DeviceOptions.h"
 #include "Effects.h"
+#include "GemmTable.h"
 #include "ImportReport.h"
 #include "Messages.h"
 #include "ModelOptions.h"
@@ -19,6 +20,7 @@
 #include "Remedies.h"
 #include "Targets.h"
 #include "Trials.h"
+#include "Tune.h"
 #include "Words.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -155,6 +157,12 @@ static void checkPaths(const ParsedOptions &options, const LauncherInfo &launche
   if (runs && options.has("o"))
     throw Error(1, "-run and -o exclude each other: a run keeps its program in memory; without -run, -o=" +
                        options.text("o") + " is the program, to be run then");
+  for (const char *other : {"run", "o", "emit", "plan"})
+    if (options.has("tune") && options.has(other))
+      throw Error(1, std::string("-tune and -") + other + " exclude each other: give -gemm-table=" +
+                         options.text("tune") + " with -" + other + ", once it is written");
+  if (options.has("tune"))
+    runtime::checkWritable(options.text("tune"), "tune");
   if (std::string output = outputFile(options.positionals[0], options); !output.empty())
     runtime::checkWritable(output, "o");
   for (const char *name : {"data", "eval-data"})
@@ -256,6 +264,8 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   int64_t tiles = chooseTiles(*module, options, launcher);
   Stage stage = takeOptions(*module, options, launcher, runtime::spelledCommand("dsopt", argc, argv));
   checkDeviceOptions(*module, options);
+  if (!targets.areSeveral() || !isForDevice(*module))
+    setGemmTable(*module, options);
   if (tiles > 0)
     setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));
   if (std::string line = describeModelType(*module);
@@ -280,6 +290,14 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
     llvm::outs() << pipelineText(passes) << "\n";
     return;
   }
+  if (options.has("tune")) {
+    auto first = llvm::find(passes, "compile-products");
+    if (isForDevice(*module) || first == passes.end())
+      throw Error(1, "-tune measures products on a processor, and " +
+                         (isForDevice(*module) ? "this program is for a GPU: leave -target=cuda out"
+                                               : path + " has its kernels already: start from the model"));
+    passes.erase(first, passes.end());
+  }
 
   if (options.has("remarks")) {
     remark::RemarkCategories categories;
@@ -293,7 +311,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   if (reports && failed(printImportReport(report, *module, carried, llvm::errs())))
     messages.fail("the report on the import failed");
   std::string protobuf;
-  if (goal == Stage::LLVM)
+  if (goal == Stage::LLVM && !options.has("tune"))
     if (std::optional<std::string> source = modelPath(*module, path)) {
       auto model = modelWithoutParameters(*source, *module);
       if (failed(model))
@@ -303,6 +321,8 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   runPasses(*module, std::move(passes), goal, options, messages);
   // The process ends with what follows: a large program takes long to free, operation by operation.
   ModuleOp compiled = module.release();
+  if (options.has("tune"))
+    return tuneProducts(compiled, options.text("tune"), options.has("quiet"));
   if (goal == Stage::LLVM && options.text("plan") == "kernels") {
     writeText(options.text("o"), [&](llvm::raw_ostream &out) {
       if (failed(printKernels(compiled, objectOptions(), assemblerBesideTools(), out)))

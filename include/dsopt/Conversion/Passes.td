@@ -165,7 +165,9 @@ def CompileProducts : Pass<"compile-products", "::mlir::ModuleOp"> {
     (ProductCallOpInterface) gets a kernel for each product that the target can be compiled for: a function
     without a body in `@kernels` that says in `exec.product` all that it is compiled for, one for all products
     of equal shape, strides and types. What has none stays the library's. The choice follows from the product
-    and the target alone. Programs for devices are left as they are.
+    and the target alone, and from the module's `exec.gemm_table` if it has one: for a product of a shape that is
+    there the kernel is cut as `exec.blocking` says then, or it is left to the library, as are parts of such a
+    product. Of the table what products have taken is kept. Programs for devices are left as they are.
 
     ```mlir
     exec.gemm %a, %b -> %c : memref<8x4xf32>, memref<4x2xf32> -> memref<8x2xf32>

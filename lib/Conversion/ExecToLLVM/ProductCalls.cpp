@@ -252,6 +252,9 @@ struct GemmProducts : exec::ProductCallOpInterface::ExternalModel<GemmProducts, 
       products.push_back(*product);
     return product;
   }
+  ArrayRef<int64_t> getWholeProduct(Operation *op) const {
+    return cast<exec::GemmOp>(op).getWhole().value_or(ArrayRef<int64_t>());
+  }
   void setProductKernels(Operation *op, ArrayRef<exec::ProductKernelAttr> kernels) const {
     if (kernels.front())
       cast<exec::GemmOp>(op).setKernelAttr(kernels.front());

@@ -2,11 +2,28 @@
 
 #include "Blocking.h"
 
+#include "dsopt/Interfaces/CompiledProducts.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/TargetParser/Triple.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace dsopt;
+
+using exec::ProductPacking;
+
+namespace {
+/// What of a processor decides.
+struct Registers {
+  int64_t lanes; ///< of a vector
+  int64_t count; ///< AVX-512 and Arm have 32, what is before AVX-512 has 16
+  explicit Registers(TargetAttr target)
+      : lanes(target.getVectorBits() / 32),
+        count(llvm::Triple(target.getTriple()).isX86() && target.getVectorBits() < 512 ? 16 : 32) {}
+  /// Rows whose sums fit beside a square of b and a factor.
+  int64_t besideSquare() const { return count - lanes - 3; }
+};
+} // namespace
 
 /// Most rows of a block, by its vectors: sums, a line of b and one broadcast fit the registers. More than 24
 /// sums gain nothing.
@@ -14,68 +31,136 @@ static int64_t mostRows(int64_t vectors, int64_t registers) {
   return std::min<int64_t>({(registers - 1 - vectors) / vectors, 24 / vectors, 16});
 }
 
-Blocking dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
-  Blocking blocking;
-  blocking.lanes = target.getVectorBits() / 32;
-  // AVX-512 and Arm have 32 registers, what is before AVX-512 has 16.
-  bool isX86 = llvm::Triple(target.getTriple()).isX86();
-  int64_t registers = isX86 && target.getVectorBits() < 512 ? 16 : 32;
+static int64_t bytesOf(exec::ProductAttr product) {
+  return product.getOperands().getIntOrFloatBitWidth() / 8;
+}
+
+/// Whether sums of runs are kept in fp32 until the last, for a result of less.
+static bool keepsSums(exec::ProductAttr product) {
+  return product.getK() > Blocking::kDepth && !product.getResult().isF32();
+}
+
+constexpr int64_t kSecondCache = 1 << 20;
+
+Blocking::Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingAttr choice)
+    : lanes(Registers(target).lanes), rows(product.getM(), choice.getRows()),
+      columns((product.getN() + lanes - 1) / lanes, choice.getVectors()), bands(rows.count, choice.getBand()),
+      copiesA(choice.getCopiesA()), packing(choice.getPacking()) {
+  if (choice.getResultAhead() >= 0)
+    resultAhead = choice.getResultAhead();
+  int64_t bytes = bytesOf(product), group = 4 / bytes, depth = std::min(product.getK(), kDepth);
+  int64_t groups = (depth + group - 1) / group;
+  if (packing == ProductPacking::Fused || packing == ProductPacking::Transpose)
+    copyElements = groups * columns.largest() * lanes * group;
+  if (copiesA) {
+    // Blocks would else begin in one set of the first cache.
+    constexpr int64_t kBetween = 64;
+    widthOfCopyA = llvm::PowerOf2Ceil(rows.largest());
+    blockOfCopyA = groups * widthOfCopyA * group + kBetween / bytes;
+    copyOfAElements = bands.largest() * blockOfCopyA;
+  }
+  if (!keepsSums(product))
+    return;
+  // In half the second cache.
+  int64_t panel = bands.largest() * rows.largest() * columns.largest() * lanes;
+  panelsApart = std::clamp<int64_t>(kSecondCache / 2 / (panel * 4), 1, columns.count);
+  apartElements = panelsApart * panel;
+}
+
+int64_t Blocking::scratchBytes(exec::ProductAttr product) const {
+  return (copyElements + copyOfAElements) * bytesOf(product) + apartElements * 4;
+}
+
+exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
+  Registers registers(target);
   int64_t m = product.getM(), n = product.getN(), k = product.getK();
-  int64_t vectors = (n + blocking.lanes - 1) / blocking.lanes;
+  int64_t vectors = (n + registers.lanes - 1) / registers.lanes;
   // Three vectors by eight rows of 32 registers, two by six of 16. Four make a whole of what would be two and
   // two; few rows need more vectors, or they would wait for their own sums.
-  int64_t most = registers == 32 ? 3 : 2;
-  if (registers == 32 && (vectors == 4 || m <= 6))
+  int64_t most = registers.count == 32 ? 3 : 2;
+  if (registers.count == 32 && (vectors == 4 || m <= 6))
     most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
-  blocking.columns = Panels(vectors, most);
-  blocking.rows = Panels(m, mostRows(blocking.columns.largest(), registers));
+  Panels columns(vectors, most), rows(m, mostRows(columns.largest(), registers.count));
   // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
   // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
   // streams.
-  bool isFew = product.getTransposeB() && m <= std::min<int64_t>(registers - blocking.lanes - 3, 13);
+  bool isFew = product.getTransposeB() && m <= std::min<int64_t>(registers.besideSquare(), 13);
   if (isFew) {
-    blocking.columns = Panels(vectors, 1);
-    blocking.rows = Panels(m, m);
+    columns = Panels(vectors, 1);
+    rows = Panels(m, m);
   }
   // Rows of a that lie as columns are one element of each line. Lines that are a multiple of a large power of
   // two apart share a few sets of the second cache, which then hold those of a run no longer than it takes to
   // read them. In 16 bits neighbours along the contraction have to be side by side.
   constexpr int64_t kSets = 1024, kWays = 16, kCacheLine = 64;
-  int64_t bytes = product.getOperands().getIntOrFloatBitWidth() / 8, run = std::min(k, Blocking::kDepth);
+  int64_t bytes = bytesOf(product), run = std::min(k, Blocking::kDepth);
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
   bool isNarrow = bytes < 4, collides = spread * kWays <= run;
   // What of a all panels of columns read should stay in a cache: the second for a band that is copied. Else
   // the last one will do, whose rows are read in order, and a copy of b serves more of them.
-  constexpr int64_t kSecondCache = 1 << 20, kLastCache = 8 << 20;
-  bool isLarge = m * run * bytes > kLastCache, isRead = blocking.columns.count > 2;
-  blocking.copiesA = product.getTransposeA() && (isNarrow || (isRead && (collides || isLarge)));
-  bool keepsSums = k > Blocking::kDepth && !product.getResult().isF32();
-  int64_t rows = blocking.copiesA    ? kSecondCache / (run * bytes)
-                 : isRead && isLarge ? kLastCache / (run * bytes)
-                                     : m;
+  constexpr int64_t kLastCache = 8 << 20;
+  bool isLarge = m * run * bytes > kLastCache, isRead = columns.count > 2;
+  bool copiesA = product.getTransposeA() && (isNarrow || (isRead && (collides || isLarge)));
+  int64_t inBand = copiesA             ? kSecondCache / (run * bytes)
+                   : isRead && isLarge ? kLastCache / (run * bytes)
+                                       : m;
   // Sums that are kept take as much.
-  constexpr int64_t kKeptRows = 256, kKept = kSecondCache / 2;
-  if (keepsSums)
-    rows = std::min(rows, kKeptRows);
-  blocking.bands = Panels(blocking.rows.count, std::max<int64_t>(rows / blocking.rows.largest(), 1));
-  if (keepsSums) {
-    int64_t panel =
-        blocking.bands.largest() * blocking.rows.largest() * blocking.columns.largest() * blocking.lanes * 4;
-    blocking.panelsApart = std::clamp<int64_t>(kKept / panel, 1, blocking.columns.count);
-  }
+  constexpr int64_t kKeptRows = 256;
+  if (keepsSums(product))
+    inBand = std::min(inBand, kKeptRows);
+  Panels bands(rows.count, std::max<int64_t>(inBand / rows.largest(), 1));
   // A copy pays where several blocks of rows read it, unless the panel is all of b or b fits the first cache.
   // In 16 bits it also pairs neighbours.
   constexpr int64_t kFirstCache = 32 * 1024;
-  bool isFar = blocking.columns.count > 1 && n * k * bytes > kFirstCache;
+  bool isFar = columns.count > 1 && n * k * bytes > kFirstCache;
+  ProductPacking packing = ProductPacking::None;
   if (product.getTransposeB())
-    blocking.packing = isFew ? Packing::Registers : Packing::Transpose;
-  else if (blocking.rows.count > 2 && (isFar || isNarrow))
-    blocking.packing = Packing::Fused;
+    packing = isFew ? ProductPacking::Registers : ProductPacking::Transpose;
+  else if (rows.count > 2 && (isFar || isNarrow))
+    packing = ProductPacking::Fused;
   // A store to a line that no cache has waits for it. Where blocks are short their lines are asked for blocks
   // before. Lines that blocks share would be asked for twice.
   constexpr int64_t kSteps = 64;
-  bool isWhole = n % blocking.lanes == 0 && product.getLdc() % blocking.lanes == 0;
+  bool isWhole = n % registers.lanes == 0 && product.getLdc() % registers.lanes == 0;
+  int64_t resultAhead = -1;
   if (isWhole && k <= Blocking::kDepth && product.count() * m * n * bytes > kSecondCache)
-    blocking.resultAhead = (kSteps - 1) * 4 / (k * bytes);
-  return blocking;
+    resultAhead = (kSteps - 1) * 4 / (k * bytes);
+  return exec::BlockingAttr::get(product.getContext(), rows.largest(), columns.largest(), bands.largest(),
+                                 packing, copiesA, resultAhead);
+}
+
+exec::BlockingAttr dsopt::blockingOf(Operation *kernel, exec::ProductAttr product, TargetAttr target) {
+  auto said = kernel->getAttrOfType<exec::BlockingAttr>(exec::kBlockingAttr);
+  return said ? said : chooseBlocking(product, target);
+}
+
+bool dsopt::isCompiled(exec::ProductAttr product, TargetAttr target) {
+  return compilesProducts(target, product.getOperands(), product.getResult());
+}
+
+std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec::BlockingAttr choice) {
+  Registers registers(target);
+  Blocking blocking(product, target, choice);
+  int64_t rows = blocking.rows.largest(), vectors = blocking.columns.largest();
+  bool isNarrow = bytesOf(product) < 4, turnsA = product.getTransposeA(), turnsB = product.getTransposeB();
+  bool inRegisters = blocking.packing == ProductPacking::Registers;
+  if (turnsB != (inRegisters || blocking.packing == ProductPacking::Transpose))
+    return turnsB ? "b lies transposed, expected packing transpose or registers"
+                  : "b does not lie transposed, expected packing none or fused";
+  if (inRegisters && (vectors > 1 || rows > registers.besideSquare()))
+    return llvm::formatv("a square of b in registers leaves room for one vector of at most {0} rows, got "
+                         "vectors = {1} and rows = {2}",
+                         registers.besideSquare(), vectors, rows);
+  if (int64_t needed = rows * vectors + vectors + 1; !inRegisters && needed > registers.count)
+    return llvm::formatv("sums, a line of b and a factor take {0} registers, and there are {1}", needed,
+                         registers.count);
+  if (blocking.copiesA && !turnsA)
+    return "a does not lie transposed, expected no copies_a";
+  if (isNarrow && turnsA && !blocking.copiesA)
+    return "a lies transposed in 16 bits, expected copies_a";
+  constexpr int64_t kMostScratch = 4 << 20;
+  if (int64_t scratch = blocking.scratchBytes(product); scratch > kMostScratch)
+    return llvm::formatv("copies and sums take {0} bytes of a thread's stack, expected at most {1}", scratch,
+                         kMostScratch);
+  return "";
 }

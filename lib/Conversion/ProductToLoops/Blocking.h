@@ -1,18 +1,18 @@
 //===- Blocking.h - how a product's kernel is cut ---------------*- C++ -*-===//
 //
 // A kernel computes its result in blocks that fit the registers: some rows by some
-// vectors. Panels of such blocks are its units of work. All of it follows from the
-// product and the processor's vectors. None of it changes a bit: each element is one
-// chain of fused multiplications and additions for kDepth elements of the contraction at
-// a time, from 0, and these sums are added in order.
+// vectors. Panels of such blocks are its units of work. How large they are and what is
+// copied is chosen (exec::BlockingAttr), by a model of the processor or by a table; the
+// rest follows from it. None of it changes a bit: each element is one chain of fused
+// multiplications and additions for kDepth elements of the contraction at a time, from 0,
+// and these sums are added in order.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_CONVERSION_PRODUCTTOLOOPS_BLOCKING_H
 #define DSOPT_LIB_CONVERSION_PRODUCTTOLOOPS_BLOCKING_H
 
-#include "dsopt/Dialect/Exec/Exec.h"
-#include "dsopt/Interfaces/CompiledProducts.h"
+#include "dsopt/Conversion/Products.h"
 #include <optional>
 
 namespace dsopt {
@@ -30,14 +30,6 @@ struct Panels {
       : count((extent + most - 1) / most), size(extent / count), larger(extent % count) {}
 };
 
-/// Where a kernel reads b from.
-enum class Packing {
-  None,      ///< where it lies
-  Fused,     ///< the first block of rows copies a panel as it reads it, the others read the copy
-  Transpose, ///< from a copy of the panel, made before: b lies as its transpose
-  Registers, ///< the same where few rows read it: from registers, a square of it at a time
-};
-
 struct Blocking {
   /// Elements of the contraction that one chain adds. Part of the bits; parts of products begin at multiples.
   static constexpr int64_t kDepth = 1024;
@@ -50,23 +42,29 @@ struct Blocking {
   bool copiesA = false; ///< a band of a is copied before, block of rows by block of rows
   /// Panels of columns whose sums of runs are kept in fp32 until the last, for a result of less; 0: none are.
   int64_t panelsApart = 0;
-  Packing packing = Packing::None;
+  exec::ProductPacking packing = exec::ProductPacking::None;
   /// A block asks for the lines of a result that is stored before it has the sums, of the block of rows that
   /// is so many further on; none: it does not.
   std::optional<int64_t> resultAhead;
+
+  /// Of a choice with which there is no problem (problemOf).
+  Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingAttr choice);
 
   /// What the kernel's range counts: blocks of rows of vectors of panels of columns of bands of matrices. A
   /// block of a panel is done by who has the first of its vectors, so that equal parts of the range are equal
   /// work.
   int64_t range(exec::ProductAttr product) const { return product.count() * columns.extent() * rows.count; }
+
+  /// Elements of a thread's scratch: a panel of b, a band of a by blocks of rows, sums that are kept.
+  int64_t copyElements = 0, copyOfAElements = 0, apartElements = 0;
+  int64_t widthOfCopyA = 0; ///< rows of a block, with what fills them up
+  int64_t blockOfCopyA = 0; ///< elements from one block to the next
+  /// All of it.
+  int64_t scratchBytes(exec::ProductAttr product) const;
 };
 
-/// Whether a product has a kernel of its own.
-inline bool isCompiled(exec::ProductAttr product, TargetAttr target) {
-  return compilesProducts(target, product.getOperands(), product.getResult());
-}
-/// For one that it can be compiled for.
-Blocking chooseBlocking(exec::ProductAttr product, TargetAttr target);
+/// What the function of a kernel says (exec::kBlockingAttr), else the model's choice.
+exec::BlockingAttr blockingOf(mlir::Operation *kernel, exec::ProductAttr product, TargetAttr target);
 
 } // namespace dsopt
 

@@ -18,10 +18,10 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
   if (!product.getTransposeA())
     llvm_unreachable("rows of a are read where they lie");
   int64_t size = blocking.rows.size, larger = blocking.rows.larger;
-  auto type = VectorType::get({widthOfCopyA}, stored);
-  auto placeType = VectorType::get({widthOfCopyA}, b.getIndexType());
-  Value lanes =
-      arith::ConstantOp::create(b, b.getIndexVectorAttr(llvm::to_vector(llvm::seq<int64_t>(widthOfCopyA))));
+  auto type = VectorType::get({blocking.widthOfCopyA}, stored);
+  auto placeType = VectorType::get({blocking.widthOfCopyA}, b.getIndexType());
+  Value lanes = arith::ConstantOp::create(
+      b, b.getIndexVectorAttr(llvm::to_vector(llvm::seq<int64_t>(blocking.widthOfCopyA))));
   // Line by line: what blocks of rows have of a line is side by side.
   auto copyLines = [&](Value from, Value to, bool isHalf) {
     loop(from, to, 1, [&](Value step, ValueRange) {
@@ -36,7 +36,7 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
         // The same of later lines, which lie too far apart for the processor to see it coming.
         prefetch(lhs, add(add(line, kLinesAhead * group * product.getLda()), row));
         auto read = [&](Value at) -> Value {
-          if (!larger && size == widthOfCopyA)
+          if (!larger && size == blocking.widthOfCopyA)
             return vector::LoadOp::create(b, type, lhs, at);
           Value end = vector::BroadcastOp::create(b, placeType, count);
           Value mask = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lanes, end);
@@ -46,8 +46,9 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
         if (group == 2)
           some =
               vector::InterleaveOp::create(b, some, isHalf ? zeros(type) : read(add(at, product.getLda())));
-        vector::StoreOp::create(b, some, copyA,
-                                add(multiply(place, blockOfCopyA), multiply(step, widthOfCopyA * group)));
+        vector::StoreOp::create(
+            b, some, copyA,
+            add(multiply(place, blocking.blockOfCopyA), multiply(step, blocking.widthOfCopyA * group)));
         return Values();
       });
       return Values();

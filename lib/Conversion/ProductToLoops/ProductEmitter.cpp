@@ -10,11 +10,10 @@
 
 using namespace mlir;
 using namespace dsopt;
+using exec::ProductPacking;
 
 /// Lines of b that are asked for before they are copied.
 static constexpr int64_t kAhead = 12;
-/// Bytes between blocks of a's copy, which else would begin in one set of the first cache.
-static constexpr int64_t kBetween = 64;
 
 ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product, const Blocking &blocking)
     : KernelBuilder(function.getLoc(), function.addEntryBlock()), product(product), blocking(blocking),
@@ -41,18 +40,12 @@ ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product,
     Value flag = memref::LoadOp::create(b, *next++, index(0));
     accumulates = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, flag, zeros(flag.getType()));
   }
-  int64_t groups = (depth + group - 1) / group;
-  if (blocking.packing == Packing::Fused || blocking.packing == Packing::Transpose)
-    copy = scratch(groups * blocking.columns.largest() * blocking.lanes * group, stored);
-  if (blocking.copiesA) {
-    widthOfCopyA = llvm::PowerOf2Ceil(blocking.rows.largest());
-    blockOfCopyA = groups * widthOfCopyA * group + kBetween / bytes;
-    copyA = scratch(blocking.bands.largest() * blockOfCopyA, stored);
-  }
-  if (blocking.panelsApart)
-    apart = scratch(blocking.panelsApart * blocking.bands.largest() * blocking.rows.largest() *
-                        blocking.columns.largest() * blocking.lanes,
-                    b.getF32Type());
+  if (blocking.copyElements)
+    copy = scratch(blocking.copyElements, stored);
+  if (blocking.copyOfAElements)
+    copyA = scratch(blocking.copyOfAElements, stored);
+  if (blocking.apartElements)
+    apart = scratch(blocking.apartElements, b.getF32Type());
 }
 
 //===----------------------------------------------------------------------===//
@@ -182,7 +175,7 @@ void ProductEmitter::emitBand(const Band &band, Value first, Value last) {
 
 void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
   // What is read once is read to its end.
-  if (blocking.packing == Packing::Registers && !blocking.copiesA)
+  if (blocking.packing == ProductPacking::Registers && !blocking.copiesA)
     return overColumns(band, first, last, [&](const Panel &panel, Value firstRow, Value lastRow) {
       overRuns([&](const Run &run) { emitPanel(band, panel, run, firstRow, lastRow); });
     });
@@ -197,18 +190,18 @@ void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
 
 void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &run, Value first,
                                Value last) {
-  if (blocking.packing == Packing::Transpose) {
+  if (blocking.packing == ProductPacking::Transpose) {
     Value isAsked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first, last);
     branch(isAsked, [&] { emitTransposedCopy(panel, run); });
   }
   Value from = add(band.first, first);
   overPanels(blocking.rows, from, add(band.first, last), [&](Value place, Value row, int64_t count, bool) {
     Rows rows = {row, count, subtract(place, band.first)};
-    if (blocking.packing == Packing::None || blocking.packing == Packing::Registers)
+    if (blocking.packing == ProductPacking::None || blocking.packing == ProductPacking::Registers)
       return emitBlock(panel, run, rows, Source::Given);
     if (blocking.columns.count > 1)
       rows.ahead = linesAhead(band, panel, run, rows);
-    if (blocking.packing == Packing::Transpose)
+    if (blocking.packing == ProductPacking::Transpose)
       return emitBlock(panel, run, rows, Source::Copy);
     branch(
         isEqual(place, from), [&] { emitBlock(panel, run, rows, Source::GivenAndCopied); },
@@ -242,10 +235,10 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
   Value firstA = add(ofA, add(multiply(rows.first, rowStride), multiply(run.begin, stepA)));
   if (copyA) {
     rowStride = group;
-    stepA = widthOfCopyA;
-    firstA = multiply(rows.place, blockOfCopyA);
+    stepA = blocking.widthOfCopyA;
+    firstA = multiply(rows.place, blocking.blockOfCopyA);
   }
-  if (blocking.packing == Packing::Registers)
+  if (blocking.packing == ProductPacking::Registers)
     return emitSumsOfSquares(panel, run, rows, firstA, rowStride, stepA);
   Value firstB;
   if (source != Source::Copy)

@@ -121,8 +121,6 @@ private:
   mlir::VectorType lineType; ///< of a vector of a line of b: as many lanes
   int64_t tail;              ///< columns of the last vector
   int64_t depth;             ///< of the longest run
-  int64_t widthOfCopyA = 0;  ///< rows of a block, with what fills them up
-  int64_t blockOfCopyA = 0;  ///< elements from one block to the next
   mlir::Value firstApart;    ///< the first panel whose sums are kept now
   mlir::Value low, high, lhs, rhs, addend, bias, result, accumulates, copy, copyA, apart;
   mlir::Value ofA, ofB, ofC; ///< where the matrix begins

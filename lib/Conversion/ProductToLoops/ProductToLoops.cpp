@@ -1,7 +1,6 @@
 //===- ProductToLoops.cpp - a product's kernel to loops -------------------===//
 
 #include "ProductEmitter.h"
-#include "ProductKernels.h"
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -33,8 +32,12 @@ private:
     if (!isCompiled(product, *target))
       return function.emitError("is the kernel of ")
              << product << " for " << target->getArch() << ", expected one that compile-products compiles";
+    exec::BlockingAttr choice = blockingOf(function, product, *target);
+    if (std::string problem = problemOf(product, *target, choice); !problem.empty())
+      return function.emitError("is the kernel of ")
+             << product << " for " << target->getArch() << ", cut by " << choice << ": " << problem;
     FunctionType type = typeOfProductKernel(product);
-    Blocking blocking = chooseBlocking(product, *target);
+    Blocking blocking(product, *target, choice);
     auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
     if (function.getFunctionType() != type || !range ||
         range.asArrayRef() != ArrayRef(blocking.range(product)))

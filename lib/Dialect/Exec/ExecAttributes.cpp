@@ -52,6 +52,8 @@ static bool isPhase(Attribute value) {
 static const AttributeKind kPhaseKind = {"compressed, local, join or first", isPhase};
 
 static const AttributeKind kProductKind = {"a #exec.product", isAttribute<ProductAttr>};
+static const AttributeKind kBlockingKind = {"a #exec.blocking", isAttribute<BlockingAttr>};
+static const AttributeKind kGemmTableKind = {"a #exec.gemm_table", isAttribute<GemmTableAttr>};
 
 static constexpr llvm::StringLiteral kCalls[] = {"a call of a segment"};
 static bool isCall(Operation *op) { return isa<LaunchOp, RuntimeCallOpInterface>(op); }
@@ -69,6 +71,8 @@ static const AttributeRow kAttributes[] = {
     {kFlopsAttr, On::Operation, kCountKind, kCalls, isCall},
     {kPerBlockAttr, On::Function, kCountKind},
     {kProductAttr, On::Function, kProductKind},
+    {kBlockingAttr, On::Function, kBlockingKind},
+    {kGemmTableAttr, On::Module, kGemmTableKind},
     {kCallsAttr, On::Function, kExtentsKind},
     {kCallsAttr, On::Module, kDictionariesKind},
     {kUpdateCallsAttr, On::Module, kCountsKind},

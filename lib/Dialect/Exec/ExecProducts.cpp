@@ -37,3 +37,31 @@ LogicalResult ProductAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitE
                          << " strides, expected as many";
   return success();
 }
+
+LogicalResult BlockingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t rows,
+                                   int64_t vectors, int64_t band, ProductPacking, bool, int64_t resultAhead) {
+  if (rows < 1 || vectors < 1 || band < 1)
+    return emitError() << "blocking has " << rows << " rows, " << vectors << " vectors and bands of " << band
+                       << " blocks, expected 1 or more each";
+  if (resultAhead < -1)
+    return emitError() << "blocking asks for lines " << resultAhead << " blocks ahead, expected -1 or more";
+  return success();
+}
+
+LogicalResult GemmTableAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef, int64_t,
+                                    ArrayAttr choices) {
+  DenseSet<Attribute> products;
+  for (Attribute one : choices) {
+    auto choice = dyn_cast<GemmChoiceAttr>(one);
+    if (!choice)
+      return emitError() << "table has " << one << ", expected #exec.gemm_choice";
+    if (!products.insert(choice.withoutBlocking()).second)
+      return emitError() << "table has two choices for " << choice.withoutBlocking() << ", expected one";
+  }
+  return success();
+}
+
+GemmChoiceAttr GemmChoiceAttr::withoutBlocking() const {
+  return get(getContext(), getOperands(), getM(), getN(), getK(), getTransposeA(), getTransposeB(),
+             getBatch(), BlockingAttr());
+}

@@ -29,6 +29,10 @@ inline constexpr llvm::StringLiteral kSegmentAttr = "exec.segment";
 inline constexpr llvm::StringLiteral kKernelsModule = "kernels";
 /// On a function in a module of kernels: the product that it is compiled for (ProductAttr).
 inline constexpr llvm::StringLiteral kProductAttr = "exec.product";
+/// Beside it, where a table decides: how it is cut (BlockingAttr).
+inline constexpr llvm::StringLiteral kBlockingAttr = "exec.blocking";
+/// On the module: what decides so (GemmTableAttr).
+inline constexpr llvm::StringLiteral kGemmTableAttr = "exec.gemm_table";
 /// The module in which copy-host-kernels puts what a device's program runs on its host.
 inline constexpr llvm::StringLiteral kHostKernelsModule = "host_kernels";
 /// On a segment: bytes of scratch it needs (i64).

@@ -4,6 +4,7 @@
 #define DSOPT_DIALECT_EXEC_EXECPRODUCTS
 
 include "dsopt/Dialect/Exec/ExecBase.td"
+include "dsopt/Dialect/Exec/ExecEnums.td"
 include "mlir/IR/AttrTypeBase.td"
 
 def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
@@ -48,6 +49,63 @@ def Exec_ProductKernelAttr : AttrDef<Exec_Dialect, "ProductKernel"> {
   let summary = "a kernel that is compiled for a product, and what of its work threads can share: `range` blocks";
   let parameters = (ins "::mlir::SymbolRefAttr":$kernel, "int64_t":$range);
   let assemblyFormat = "`<` $kernel `range` $range `>`";
+}
+
+def Exec_BlockingAttr : AttrDef<Exec_Dialect, "Blocking"> {
+  let mnemonic = "blocking";
+  let summary = "how a product's kernel is cut: what may be chosen, none of which changes a bit";
+  let description = [{
+    A block has at most so many `rows` by so many `vectors` of columns, a band so many blocks of rows, for which
+    all columns are computed one after the other. b is read where it lies (`none`), from a copy of a panel that
+    the first block of rows makes as it reads it (`fused`) or that is made before (`transpose`), or, where it
+    lies transposed and rows are few, a square at a time in registers (`registers`). With `copies_a` a band of a
+    is copied before. A block asks for the lines of the result of the block that is `result_ahead` further on
+    before it has its own sums; -1: it does not.
+
+    ```mlir
+    #exec.blocking<rows = 8, vectors = 3, band = 16, packing = fused>
+    ```
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$vectors, "int64_t":$band,
+      EnumParameter<Exec_ProductPacking>:$packing, DefaultValuedParameter<"bool", "false">:$copies_a,
+      DefaultValuedParameter<"int64_t", "-1">:$result_ahead);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Exec_GemmChoiceAttr : AttrDef<Exec_Dialect, "GemmChoice"> {
+  let mnemonic = "gemm_choice";
+  let summary = "what a table chooses for products of a shape: a kernel's `blocking`, or without it the library";
+  let description = [{
+    For products of `batch` matrices of `operands`, however far apart lines and matrices are and whatever the
+    result is added to: what ranks and layouts differ in decides nothing.
+  }];
+  let parameters = (ins "::mlir::Type":$operands, "int64_t":$m, "int64_t":$n, "int64_t":$k,
+      DefaultValuedParameter<"bool", "false">:$transpose_a, DefaultValuedParameter<"bool", "false">:$transpose_b,
+      DefaultValuedParameter<"int64_t", "1">:$batch, OptionalParameter<"::dsopt::exec::BlockingAttr">:$blocking);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let extraClassDeclaration = [{
+    /// The same product, left to the library.
+    GemmChoiceAttr withoutBlocking() const;
+  }];
+}
+
+def Exec_GemmTableAttr : AttrDef<Exec_Dialect, "GemmTable"> {
+  let mnemonic = "gemm_table";
+  let summary = "choices that were measured on a processor (dsopt -tune)";
+  let description = [{
+    As `exec.gemm_table` of a module compile-products goes by it, for the products that it has, on the processor
+    and with the vectors that it is for.
+
+    ```mlir
+    #exec.gemm_table<arch = "znver4", vector_bits = 512, choices = [
+        #exec.gemm_choice<operands = f32, m = 256, n = 512, k = 128, transpose_b = true,
+            blocking = <rows = 8, vectors = 3, band = 32, packing = transpose>>]>
+    ```
+  }];
+  let parameters = (ins StringRefParameter<>:$arch, "int64_t":$vector_bits, "::mlir::ArrayAttr":$choices);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 #endif // DSOPT_DIALECT_EXEC_EXECPRODUCTS

@@ -15,6 +15,9 @@ def ProductCallOpInterface : OpInterface<"ProductCallOpInterface"> {
       is the library's alone. Emits an error and fails where the operands have no such form.
     }], "::llvm::LogicalResult", "collectProducts",
       (ins "::llvm::SmallVectorImpl<::dsopt::exec::ProductAttr> &":$products)>,
+    InterfaceMethod<[{
+      M, N and K of what its first product is a part of, as the kernel sees them; empty where it is no part.
+    }], "::llvm::ArrayRef<int64_t>", "getWholeProduct", (ins), "", "return {};">,
     InterfaceMethod<"Takes the products' kernels, in that order; null for those of the library.",
       "void", "setProductKernels", (ins "::llvm::ArrayRef<::dsopt::exec::ProductKernelAttr>":$kernels)>,
   ];
