@@ -14,7 +14,10 @@
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Schedule/StepCost.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -80,6 +83,21 @@ void ProgramWriter::writeInputs() {
         }
       });
   });
+}
+
+/// What a table leaves to the library, as a hash; empty: nothing. Only that decides on bits.
+static std::string libraryChoices(ModuleOp module) {
+  auto table = module->getAttrOfType<exec::GemmTableAttr>(exec::kGemmTableAttr);
+  std::vector<std::string> choices;
+  if (!table)
+    return "";
+  for (Attribute choice : table.getChoices())
+    if (!cast<exec::GemmChoiceAttr>(choice).getBlocking())
+      choices.push_back(llvm::formatv("{0}", choice));
+  llvm::sort(choices);
+  return choices.empty()
+             ? ""
+             : llvm::utohexstr(llvm::xxh3_64bits(llvm::join(choices, "\n")), /*LowerCase=*/true, 16);
 }
 
 /// The shapes of a variant's inputs, as its programs read them.
@@ -343,6 +361,8 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   }
   if (dp > 1 && getOption(module, "compress_gradients", StringRef("none")) != "none")
     string("compress_gradients", getOption(module, "compress_gradients", "none"));
+  if (std::string table = libraryChoices(module); !table.empty())
+    string("gemm_table", table);
   string("init", getOption(module, "init", "model"));
   json->attribute("clip", getOption(module, "clip", 0) != 0);
   if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())

@@ -142,8 +142,16 @@ static llvm::MapVector<exec::GemmChoiceAttr, TunedProduct> collectProducts(Modul
   return found;
 }
 
-/// Compiles the ways' kernels to a library in memory, which stays.
-static void compileWays(ModuleOp module, TargetAttr target, MutableArrayRef<Way> ways, Messages &messages) {
+namespace {
+struct CloseLibrary {
+  void operator()(void *library) const { dlclose(library); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+} // namespace
+
+/// Compiles the ways' kernels to a library in memory.
+static Library compileWays(ModuleOp module, TargetAttr target, MutableArrayRef<Way> ways,
+                           Messages &messages) {
   OwningOpRef<ModuleOp> whole = ModuleOp::create(module.getLoc());
   (*whole)->setAttr(kTargetAttr, target);
   OpBuilder builder(whole->getBodyRegion());
@@ -167,13 +175,14 @@ static void compileWays(ModuleOp module, TargetAttr target, MutableArrayRef<Way>
   if (!linked)
     throw Error(runtime::StatusFailure, llvm::toString(linked.takeError()));
   int file = inMemory((*linked)->getBuffer());
-  void *library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
+  Library library(dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!library)
     throw Error(runtime::StatusFailure, std::string("the kernels to measure cannot be loaded: ") + dlerror());
   close(file);
   for (Way &way : ways)
     if (way.blocking)
-      way.function = reinterpret_cast<dsopt_kernel>(dlsym(library, way.kernel.c_str()));
+      way.function = reinterpret_cast<dsopt_kernel>(dlsym(library.get(), way.kernel.c_str()));
+  return library;
 }
 
 /// Runs ways of one product in turn; each keeps its best time.
@@ -208,7 +217,8 @@ static void measure(Machine &machine, MutableArrayRef<Way> ways) {
 /// Measures ways, which stand together by product, and takes what is faster.
 static void measureAll(ModuleOp module, TargetAttr target, Machine &machine, std::vector<Way> &ways,
                        Messages &messages) {
-  compileWays(module, target, ways, messages);
+  // Closed behind them: the next one has its name, the open file's.
+  Library library = compileWays(module, target, ways, messages);
   for (auto begin = ways.begin(); begin != ways.end();) {
     TunedProduct &product = *begin->product;
     auto end = std::find_if(begin, ways.end(), [&](const Way &way) { return way.product != &product; });

@@ -343,6 +343,7 @@ struct Program : Lists {
   std::string matmul_precision = "highest"; ///< of a device's fp32 products; or high: by TF32
   std::string gather_type = "param", reduce_type = "gradient"; ///< what goes between ranks; or int8, int4
   std::string compress_gradients = "none";                     ///< the method that they travel by
+  std::string gemm_table = "none"; ///< which products a table leaves to the library: a hash of them
   int64_t node_size = 0;      ///< where gradients are added in nodes first: ranks of one
   std::string init;           ///< initial values: model, or normal:DEVIATION
   bool clip = false;          ///< clipping is compiled in

@@ -32,8 +32,8 @@ struct KernelToLLVM : impl::KernelToLLVMBase<KernelToLLVM> {
     for (auto function : module.getOps<func::FuncOp>())
       if (function->hasAttr(graph::kIterateAttr) || function->hasAttr(exec::kProductAttr)) {
         names.push_back(function.getName().str());
-        for (StringRef name :
-             {graph::kIterateAttr, graph::kRangeAttr, graph::kInPlaceAttr, exec::kProductAttr})
+        for (StringRef name : {graph::kIterateAttr, graph::kRangeAttr, graph::kInPlaceAttr,
+                               exec::kProductAttr, exec::kBlockingAttr})
           function->removeAttr(name);
       }
 

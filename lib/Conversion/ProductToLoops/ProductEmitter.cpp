@@ -126,6 +126,11 @@ Value ProductEmitter::panelAt(const Band &band, Value unit) {
   return arith::SelectOp::create(b, isLarger, place, other);
 }
 
+Value ProductEmitter::endOfPanels(const Band &band, Value end) {
+  // Of no unit there is the first panel, without rows: a number below 0 would be none.
+  return add(panelAt(band, most(subtract(end, index(1)), index(0))), 1);
+}
+
 Value ProductEmitter::firstUnit(const Band &band, Value panel) {
   Value vectors = multiply(panel, blocking.columns.size);
   if (blocking.columns.larger)
@@ -136,7 +141,7 @@ Value ProductEmitter::firstUnit(const Band &band, Value panel) {
 void ProductEmitter::overColumns(const Band &band, Value first, Value last,
                                  llvm::function_ref<void(const Panel &, Value, Value)> body) {
   overPanels(
-      blocking.columns, panelAt(band, first), add(panelAt(band, subtract(last, index(1))), 1),
+      blocking.columns, panelAt(band, first), endOfPanels(band, last),
       [&](Value place, Value start, int64_t size, bool isLast) {
         Value before = multiply(start, band.count);
         auto row = [&](Value unit) {
@@ -163,7 +168,7 @@ void ProductEmitter::overRuns(llvm::function_ref<void(const Run &)> body) {
 void ProductEmitter::emitBand(const Band &band, Value first, Value last) {
   if (!blocking.panelsApart)
     return emitRuns(band, first, last);
-  Value end = add(panelAt(band, subtract(last, index(1))), 1);
+  Value end = endOfPanels(band, last);
   loop(quotient(panelAt(band, first), blocking.panelsApart), quotient(end, blocking.panelsApart, /*up=*/true),
        1, [&](Value place, ValueRange) {
          firstApart = multiply(place, blocking.panelsApart);

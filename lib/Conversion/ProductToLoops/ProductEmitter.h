@@ -63,8 +63,10 @@ private:
   void emitRuns(const Band &band, mlir::Value low, mlir::Value high);
   void emitPanel(const Band &band, const Panel &panel, const Run &run, mlir::Value firstRow,
                  mlir::Value lastRow);
-  /// The panel that a unit of the band's range belongs to, and a panel's first unit.
+  /// The panel that a unit of the band's range belongs to, the one behind those of the units up to `end`, and
+  /// a panel's first unit.
   mlir::Value panelAt(const Band &band, mlir::Value unit);
+  mlir::Value endOfPanels(const Band &band, mlir::Value end);
   mlir::Value firstUnit(const Band &band, mlir::Value panel);
   void overColumns(const Band &band, mlir::Value low, mlir::Value high,
                    llvm::function_ref<void(const Panel &, mlir::Value firstRow, mlir::Value lastRow)> body);

@@ -4,7 +4,6 @@
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/JsonText.h"
 #include "dsopt/Runtime/OptimizerFacts.h"
-#include "dsopt/Runtime/OptimizerFacts.h"
 
 namespace dsopt::runtime {
 
@@ -39,6 +38,8 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
   }
   if (program.compress_gradients != "none")
     texts["compress-gradients"] = program.compress_gradients;
+  if (program.gemm_table != "none")
+    texts["gemm-table"] = program.gemm_table;
   if (program.freeze_step > 0)
     texts["freeze-step"] = std::to_string(program.freeze_step);
   if (const LocalPolicy &policy = program.local_policy; policy.local_step_clipper > 0) {

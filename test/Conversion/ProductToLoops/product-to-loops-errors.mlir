@@ -32,3 +32,63 @@ module @kernels {
   func.func nested @product0(index, index, memref<6xf32>, memref<12xf32>, memref<8xf32>) attributes
       {exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 1>}
 }
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{cut by #exec.blocking<rows = 8, vectors = 1, band = 1, packing = transpose>: b does not lie transposed, expected packing none or fused}}
+  func.func nested @product0(index, index, memref<6xf32>, memref<12xf32>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = transpose>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 1>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{packing = none>: b lies transposed, expected packing transpose or registers}}
+  func.func nested @product0(index, index, memref<6xf32>, memref<12xf32>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = none>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 3, ldc = 4, transpose_b = true>, graph.range = array<i64: 1>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{a square of b in registers leaves room for one vector of at most 13 rows, got vectors = 1 and rows = 15}}
+  func.func nested @product0(index, index, memref<90xf32>, memref<12xf32>, memref<120xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 16, vectors = 1, band = 1, packing = registers>,
+       exec.product = #exec.product<m = 30, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 3, ldc = 4, transpose_b = true>, graph.range = array<i64: 2>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{copies_a = true>: a does not lie transposed, expected no copies_a}}
+  func.func nested @product0(index, index, memref<6xf32>, memref<12xf32>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = none, copies_a = true>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 1>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "cooperlake", threads = 1, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{packing = none>: a lies transposed in 16 bits, expected copies_a}}
+  func.func nested @product0(index, index, memref<6xi16>, memref<12xi16>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = none>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = bf16, result = f32, lda = 2, ldb = 4, ldc = 4, transpose_a = true>, graph.range = array<i64: 1>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{copies and sums take 6412800 bytes of a thread's stack, expected at most 4194304}}
+  func.func nested @product0(index, index, memref<1600000xf32>, memref<4000xf32>, memref<6400xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1000, packing = none, copies_a = true>,
+       exec.product = #exec.product<m = 1600, n = 4, k = 1000, operands = f32, result = f32, lda = 1600, ldb = 4, ldc = 4, transpose_a = true>, graph.range = array<i64: 200>}
+}

@@ -522,3 +522,25 @@ func.func @loss(%x: memref<4x8xf32>, %w: memref<8x9xf32>, %l: memref<4xi32>, %g:
   exec.linear_nll %x, %w, %l, %g, %g, %s {ignore_index = -100 : i64, kernels = [unit], operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 1>} : memref<4x8xf32>, memref<8x9xf32>, memref<4xi32>, memref<f32>, memref<f32>, memref<144xi8>
   return
 }
+
+// -----
+
+// expected-error @below {{blocking has 8 rows, 0 vectors and bands of 1 blocks, expected 1 or more each}}
+func.func private @product() attributes {exec.blocking = #exec.blocking<rows = 8, vectors = 0, band = 1, packing = none>}
+
+// -----
+
+// expected-error @below {{blocking asks for lines -2 blocks ahead, expected -1 or more}}
+func.func private @product() attributes {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = none, result_ahead = -2>}
+
+// -----
+
+// expected-error @below {{table has unit, expected #exec.gemm_choice}}
+module attributes {exec.gemm_table = #exec.gemm_table<arch = "znver4", vector_bits = 512, choices = [unit]>} {}
+
+// -----
+
+// expected-error @below {{table has two choices for #exec.gemm_choice<operands = f32, m = 1, n = 2, k = 3>, expected one}}
+module attributes {exec.gemm_table = #exec.gemm_table<arch = "znver4", vector_bits = 512, choices = [
+    #exec.gemm_choice<operands = f32, m = 1, n = 2, k = 3>,
+    #exec.gemm_choice<operands = f32, m = 1, n = 2, k = 3, blocking = <rows = 1, vectors = 1, band = 1, packing = none>>]>} {}

@@ -59,10 +59,12 @@ class Product:
                 f"  {product}\n  return\n}}\n")
 
 
-def compile_kernels(opt, folder, products, arch, level="-O3"):
-    """The library, and for each product the kernel's name and range."""
+def compile_kernels(opt, folder, products, arch, level="-O3", table=""):
+    """The library, and for each product the kernel's name and range. `table`: what the module says besides."""
     os.makedirs(folder, exist_ok=True)
     module = "".join(product.text(index) for index, product in enumerate(products))
+    if table:
+        module = f"module attributes {{exec.gemm_table = {table}}} {{\n{module}}}\n"
     outlined = run([opt, f"-pass-pipeline=builtin.module(attach-target{{arch={arch}}},nest-kernels,compile-products)"], module)
     calls = [(m.group(1), int(m.group(2))) for m in re.finditer(r"by <@kernels::@(\w+) range (\d+)>", outlined)]
     if len(calls) != len(products):

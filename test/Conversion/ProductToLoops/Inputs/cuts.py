@@ -1,0 +1,73 @@
+"""Compiles products to kernels cut in ways that no model chooses, by a table; compares with reference.c bit for bit.
+
+usage: cuts.py DSOPT-OPT FOLDER [ROUNDS [SEED]]. In each round every product has another blocking, drawn by SEED from all
+that are possible."""
+import ctypes, os, random, sys
+import products
+from products import Product, PROCESSORS
+
+LANES = {"x86-64-v3": 8, "x86-64-v4": 16, "cooperlake": 16}
+
+
+def shapes():
+    for turns_a, turns_b in [(0, 0), (0, 1), (1, 0), (1, 1)]:
+        yield Product(37, 100, 33, turns_a, turns_b)
+        yield Product(40, 130, 64, turns_a, turns_b, mode="accumulate", pads=(0, 0, 14))
+        yield Product(21, 48, 1024 + 30, turns_a, turns_b, mode="bias")
+        yield Product(19, 65, 40, turns_a, turns_b, batch=(2, 2), pads=(1, 2, 3))
+        yield Product(5, 90, 20, turns_a, turns_b)
+        for result in ("f32", "bf16"):
+            yield Product(35, 70, 49, turns_a, turns_b, type="bf16", result=result)
+            yield Product(26, 64, 2048 + 6, turns_a, turns_b, type="bf16", result=result, mode="accumulate")
+
+
+def draw(product, arch, random):
+    """rows, vectors, band, packing, copies_a, result_ahead."""
+    registers, lanes = (16 if arch == "x86-64-v3" else 32), LANES[arch]
+    while True:
+        rows, vectors = random.randint(1, 16), random.randint(1, 8)
+        packing = random.choice(["transpose", "registers"] if product.turns_b else ["none", "fused"])
+        if packing == "registers":
+            vectors, rows = 1, min(rows, registers - lanes - 3)
+        elif rows * vectors + vectors + 1 > registers:
+            continue
+        copies = bool(product.turns_a) and (product.type == "bf16" or random.random() < 0.5)
+        return rows, vectors, random.choice([1, 2, 3, 100]), packing, copies, random.choice([-1, 0, 1, 7])
+
+
+def table(some, arch, random):
+    choices = []
+    for product in some:
+        rows, vectors, band, packing, copies, ahead = draw(product, arch, random)
+        batch = 1
+        for extent in product.batch:
+            batch *= extent
+        choices.append(f"#exec.gemm_choice<operands = {product.type}, m = {product.m}, n = {product.n}, k = {product.k}, "
+                       f"transpose_a = {str(bool(product.turns_a)).lower()}, transpose_b = {str(bool(product.turns_b)).lower()}, "
+                       f"batch = {batch}, blocking = <rows = {rows}, vectors = {vectors}, band = {band}, packing = {packing}, "
+                       f"copies_a = {str(copies).lower()}, result_ahead = {ahead}>>")
+    return f'#exec.gemm_table<arch = "{arch}", vector_bits = {32 * LANES[arch]}, choices = [{", ".join(dict.fromkeys(choices))}]>'
+
+
+def main(opt, folder, rounds="4", seed="0"):
+    processor, here = open("/proc/cpuinfo").read(), os.path.dirname(os.path.abspath(__file__))
+    os.makedirs(folder, exist_ok=True)
+    march = "cooperlake" if "avx512_bf16" in processor else "x86-64-v3"
+    products.run(["clang", "-O1", f"-march={march}", "-shared", "-fPIC", f"{here}/reference.c", "-o", f"{folder}/reference.so"])
+    references = ctypes.CDLL(f"{folder}/reference.so")
+    there = [(arch, types) for arch, flag, types in PROCESSORS if flag in processor]
+    checked = 0
+    for number in range(int(rounds)):
+        arch, types = (there[0], there[-1])[number % 2]
+        # A table has one choice for products that differ in their result alone.
+        some = [product for product in shapes() if product.type in types and (product.type != "bf16" or product.result == ("f32", "bf16")[number // 2 % 2])]
+        choices = table(some, arch, random.Random(f"{seed} {number}"))
+        library, calls = products.compile_kernels(opt, f"{folder}/{number}", some, arch, "-O1", choices)
+        for index, (product, call) in enumerate(zip(some, calls)):
+            products.check(product, references, {arch: (library, call)}, index)
+            checked += 1
+    print(f"ok {checked} kernels")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
