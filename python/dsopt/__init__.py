@@ -21,7 +21,7 @@ from ._weights import load_weights, read_weights, write_weights
 
 def __getattr__(name: str) -> object:
     """Front ends, which need what they are a front of, come when they are asked for."""
-    if name in ("deepspeed", "hf", "lightning"):
+    if name in ("accelerate", "deepspeed", "hf", "lightning"):
         import importlib
 
         return importlib.import_module("dsopt." + name)

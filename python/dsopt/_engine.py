@@ -223,6 +223,26 @@ class Engine:
         while self._run.stream.written - self._collect() > 2 and self.stopped is None:  # type: ignore[union-attr]
             self._wait()
 
+    def whole_step(self, micro_batches: List[Mapping[str, Any]], lr: Optional[float] = None) -> int:
+        """A step of all its micro-batches, of which ranks get one in turn; its number, under which `loss_of_one` knows
+        their losses."""
+        self._check_open()
+        ranks = self.data_parallel_size
+        if len(micro_batches) != ranks * self.gradient_accumulation_steps or self._step:
+            raise RuntimeError(f"a step takes {ranks * self.gradient_accumulation_steps} micro-batches, got {len(micro_batches)}")
+        parts = [{name: to_array(one[name]) for name in self._example} for one in micro_batches]
+        self._step = [parts[at:at + ranks] for at in range(0, len(parts), ranks)]
+        step = self._run.stream.written  # type: ignore[union-attr]
+        self.step(lr)
+        return step
+
+    def loss_of_one(self, step: int, micro_batch: int, wait: bool) -> Optional[float]:
+        """The loss of one micro-batch of a step; None where it is not done and `wait` is false."""
+        if self._loss_of(step, 0, wait) is None:
+            return None
+        micro_step, rank = divmod(micro_batch, self.data_parallel_size)
+        return float(self._done[step]["losses"][rank * self.gradient_accumulation_steps + micro_step])
+
     def train_batch(self, data_iter: Iterator[Any]) -> float:
         """One whole step from `gradient_accumulation_steps` batches of the iterator; the mean of their losses."""
         losses = []

@@ -102,6 +102,7 @@ class Rates:
 
     def __init__(self, optimizer: torch.optim.Optimizer):
         self._optimizer = optimizer
+        self.groups = optimizer.param_groups
         self._start = [float(group.get("initial_lr", group["lr"])) for group in optimizer.param_groups]
         self._rest = self._others()
 
