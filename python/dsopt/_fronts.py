@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import re
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Set, Tuple
 
 import numpy as np
 import torch
 
 from ._export._optimizer import optimizer_options
 from ._export._refused import Refused
+from ._export._state import plain_copy
 from ._tools import DsoptError
 
 #: Options that a front end says itself.
@@ -94,6 +95,57 @@ def step_of(model: torch.nn.Module, function: Callable[[Dict[str, Any]], Any]) -
     step = Step.__new__(Step)
     object.__setattr__(step, "__dict__", model.__dict__)
     return step
+
+
+class Fixed:
+    """What of a model is compiled in with its step: plain attributes that the step reads, and which parameters have a
+    gradient."""
+
+    def __init__(self, model: torch.nn.Module):
+        self._model = model
+        self._attributes: Dict[Tuple[str, str], Any] = {}
+        self._trained = self._gradients()
+
+    def _gradients(self) -> List[Tuple[str, bool]]:
+        return [(name, one.requires_grad) for name, one in self._model.named_parameters()]
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """The step runs once here, so that it is seen what it reads."""
+        read: Dict[int, Set[str]] = {}
+        watched: Dict[type, type] = {}
+
+        def watch(kind: type) -> type:
+            def read_one(self: Any, name: str) -> Any:
+                read.setdefault(id(self), set()).add(name)
+                return kind.__getattribute__(self, name)
+
+            return type(kind.__name__, (kind,), {"__getattribute__": read_one, "__module__": kind.__module__})
+
+        modules = [(path, one, type(one)) for path, one in self._model.named_modules() if not isinstance(one, torch.jit.ScriptModule)]
+        try:
+            for _, one, kind in modules:
+                if kind not in watched:
+                    watched[kind] = watch(kind)
+                one.__class__ = watched[kind]
+            yield
+        finally:
+            for _, one, kind in modules:
+                one.__class__ = kind
+        for path, one, _ in modules:
+            for name in read.get(id(one), ()):
+                if (value := plain_copy(vars(one).get(name))) is not None and name in vars(one):
+                    self._attributes[path, name] = one, value
+
+    def check(self) -> None:
+        """An error where something of it has changed since."""
+        for (path, name), (one, value) in self._attributes.items():
+            now = vars(one).get(name)
+            if plain_copy(now) != value:
+                raise DsoptError(f"'{path + '.' if path else ''}{name}' of the model was {value[0]!r} in the first step and is {now!r} "
+                                 "now: a step reads it, and what it computes is compiled once")
+        if self._gradients() != self._trained:
+            raise DsoptError("other parameters have requires_grad than in the first step: which are trained is compiled in")
 
 
 class Rates:

@@ -21,7 +21,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 import torch
 
 from ._engine import Engine, Number
-from ._fronts import Rates, own_options, step_of
+from ._export._settings import exporting
+from ._fronts import Fixed, Rates, own_options, step_of
 from ._lazy import Expression, Pending, Value
 from ._tools import DsoptError
 
@@ -329,6 +330,9 @@ class Accelerator:
             value = first.compute(inputs)
             return value if factor == 1 else value * factor
 
+        self._fixed = Fixed(self._model.module)
+        with exporting(self._model.module), torch.no_grad(), self._fixed.reading():
+            loss(first.inputs)
         with self._rates.as_at_start():
             self._engine = Engine(step_of(self._model.module, loss), first.inputs, path=self._path, dp=ranks,
                                   micro_batches=count // ranks, lr_schedule="stream", grad_clip=self._clip, optimizer=self._optimizer.optimizer, **self._options)
@@ -361,6 +365,7 @@ class Accelerator:
             self._open()
         engine = self._engine
         assert engine is not None
+        self._fixed.check()
         if self._opened != (len(self._losses), self._clip):
             raise DsoptError(f"a step has {len(self._losses)} losses and clips at {self._clip}, expected {self._opened[0]} and "
                              f"{self._opened[1]} as in the first: what a step computes is compiled once")

@@ -19,7 +19,7 @@ import torch
 from ._engine import Engine, Loss
 from ._export import pick_loss
 from ._export._settings import exporting
-from ._fronts import Batch, Rates, one_of, own_options, step_of
+from ._fronts import Batch, Fixed, Rates, one_of, own_options, step_of
 from ._tools import DsoptError
 
 # The package that the script uses, where it has imported one.
@@ -248,10 +248,11 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         def step(inputs: Dict[str, Any]) -> Any:
             return module.training_step(self._batch.join(inputs), *(_AnyNumber() for _ in more))
 
+        self._fixed = Fixed(module)
         before = {name: vars(module).get(name) for name in ("_trainer", "log", "log_dict")}
         module._trainer, module.log, module.log_dict = _Still(trainer), log, log_dict
         try:
-            with exporting(module), torch.enable_grad():
+            with exporting(module), torch.enable_grad(), self._fixed.reading():
                 outputs = step(self._batch.inputs)
                 loss = pick_loss(outputs, {}, None).detach()
             self._logs = [(name, given) for name, value, given in logs if self._is_loss(value, loss)]
@@ -289,6 +290,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         engine = self._engine
         assert engine is not None and self._ranks is not None
         if not self._losses:
+            self._fixed.check()
             window = trainer.accumulate_grad_batches
             for one in [batch] if window == 1 else self._ranks.ahead:
                 loss = engine(self._batch.names(one))

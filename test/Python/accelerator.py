@@ -67,10 +67,10 @@ from dsopt.accelerate import Accelerator
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.first, self.second = torch.nn.Linear(6, 16), torch.nn.Linear(16, 3)
+        self.first, self.second, self.cold = torch.nn.Linear(6, 16), torch.nn.Linear(16, 3), False
 
     def forward(self, x):
-        return self.second(torch.tanh(self.first(x)))
+        return self.second(torch.tanh(self.first(x))) * (2 if self.cold else 1)
 
 
 torch.manual_seed(0)
@@ -170,6 +170,8 @@ fails(lambda: step(lambda model, x, y, at: torch.zeros(())), "backward() takes a
 fails(lambda: step(plain, before=lambda accelerator, model: accelerator.clip_grad_norm_([model.first.weight], 1.0)), "clip_grad_norm_() of some parameters")
 clips = iter([1.0, 2.0])
 fails(lambda: step(plain, before=lambda accelerator, model: accelerator.clip_grad_norm_(model.parameters(), next(clips))), "clips at 2.0, expected 1 and 1.0")
+hot = iter([False, False, True])
+fails(lambda: step(plain, before=lambda accelerator, model: setattr(model, "cold", next(hot))), "'cold' of the model was False in the first step and is True now")
 fails(lambda: accelerator.clip_grad_value_([], 1), "clip_grad_value_()")
 fails(optimizer.state_dict, "optimizer.state_dict()")
 print("refused", flush=True)

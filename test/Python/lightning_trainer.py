@@ -200,6 +200,26 @@ def apart(model):
 
 
 refused("parameter group 0 has the rate 0.1, expected 0.05", model=Net(apart))
+class Warms(Net):
+    share = 0.5
+
+    def on_train_epoch_start(self):
+        self.share = 1.0 / (1 + self.current_epoch)
+        self.unread = self.current_epoch
+
+    def training_step(self, batch, batch_idx):
+        return torch.nn.functional.cross_entropy(self(batch[0]), batch[1][0]) * self.share
+
+
+refused("'share' of the model was 1.0 in the first step and is 0.5 now", model=Warms())
+
+
+class Thaws(lightning.Callback):
+    def on_train_epoch_start(self, trainer, module):
+        module.first.requires_grad_(trainer.current_epoch > 0)
+
+
+fails(lambda: trainer(dsopt.lightning.Strategy(), Thaws()).fit(Net(), loader()), "other parameters have requires_grad than in the first step")
 refused("a train loader that ranks cannot share", train=[next(iter(loader()))] * 6, devices=2)
 refused("precision='64-true'", precision="64-true")
 print("passed")
