@@ -71,6 +71,9 @@ class _Ranks:
             if len(self.ahead) == self._window:
                 yield from self.ahead
                 self.ahead = []
+        if self.ahead:
+            raise DsoptError(f"the train loader ended after {len(self.ahead)} batches of a step, which takes {self._window} "
+                             "(accumulate_grad_batches)")
 
 
 class _Still:
@@ -186,6 +189,8 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         self._wrong: List[str] = []
         trainer.fit_loop.setup_data()
         batches, window = trainer.fit_loop.max_batches, trainer.accumulate_grad_batches
+        if window > 1 and trainer.fit_loop._combined_loader.iterables is not self._ranks:
+            self._wrong.append("several train loaders with accumulate_grad_batches")
         whole = batches if trainer.max_steps < 0 else min(batches, trainer.max_steps * window)
         if batches != float("inf") and whole % window:
             self._wrong.append(f"a last step of fewer batches: a pass has {batches}, accumulate_grad_batches is {window} "
@@ -208,10 +213,10 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         if trainer.state.fn != "fit" or not trainer.training:
             return dataloader
         ranks, loaders = self.world_size, [dataloader]
-        is_loader = isinstance(dataloader, torch.utils.data.DataLoader)
+        is_loader = isinstance(dataloader, torch.utils.data.DataLoader) and \
+            not isinstance(dataloader.dataset, torch.utils.data.IterableDataset)
         if ranks > 1:
-            shares = is_loader and not isinstance(dataloader.sampler, torch.utils.data.DistributedSampler) and \
-                not isinstance(dataloader.dataset, torch.utils.data.IterableDataset)
+            shares = is_loader and not isinstance(dataloader.sampler, torch.utils.data.DistributedSampler)
             if not shares or not trainer._accelerator_connector.use_distributed_sampler:
                 self._wrong.append("a train loader that ranks cannot share (a DataLoader of a dataset with a length, without a "
                                    "DistributedSampler, and use_distributed_sampler=True)")

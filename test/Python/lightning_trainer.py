@@ -166,7 +166,7 @@ fails(lambda: wrong.fit(Own(lambda model: torch.optim.RMSprop(model.parameters()
 
 
 def refused(*words, model=None, train=None, **options):
-    fails(lambda: trainer(dsopt.lightning.Strategy(), **options).fit(model or Net(), train or loader()), *words)
+    fails(lambda: trainer(dsopt.lightning.Strategy(), **options).fit(model or Net(), loader() if train is None else train), *words)
 
 
 def stepping(training_step):
@@ -200,6 +200,14 @@ def apart(model):
 
 
 refused("parameter group 0 has the rate 0.1, expected 0.05", model=Net(apart))
+class Unsized(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(rows[:40])
+
+
+iter_only = torch.utils.data.DataLoader(Unsized(), batch_size=8)
+
+
 class Warms(Net):
     share = 0.5
 
@@ -221,5 +229,7 @@ class Thaws(lightning.Callback):
 
 fails(lambda: trainer(dsopt.lightning.Strategy(), Thaws()).fit(Net(), loader()), "other parameters have requires_grad than in the first step")
 refused("a train loader that ranks cannot share", train=[next(iter(loader()))] * 6, devices=2)
+refused("several train loaders with accumulate_grad_batches", train=[loader(), loader()], accumulate_grad_batches=2)
+refused("the train loader ended after 1 batches of a step, which takes 4", train=iter_only, accumulate_grad_batches=4)
 refused("precision='64-true'", precision="64-true")
 print("passed")
