@@ -339,15 +339,16 @@ class Accelerator:
         self._opened = count, self._clip
 
     def _refused_data(self, count: int) -> List[str]:
-        loader = self._active.loader if self._active else None
-        found = []
-        size, rows = getattr(loader, "batch_size", None), len(getattr(loader, "sampler", ()))
-        if size and not loader.drop_last and rows % size:  # type: ignore[union-attr]
+        loader = self._active.loader if self._active is not None else None
+        found: List[str] = []
+        if loader is None or isinstance(loader.dataset, torch.utils.data.IterableDataset):
+            return found  # whose length nobody knows
+        size, rows = loader.batch_size, len(loader.sampler)
+        if size and not loader.drop_last and rows % size:
             found.append(f"a smaller last batch: the loader has {rows} rows, batches of {size} (drop_last=True leaves it out)")
-        if size and len(loader) % count:  # type: ignore[arg-type]
-            whole = len(loader) // count * count  # type: ignore[arg-type]
-            found.append(f"a step of fewer batches: the loader has {len(loader)}, a step takes {count} "  # type: ignore[arg-type]
-                         f"(take {whole * size} rows)")
+        if size and len(loader) % count:
+            whole = len(loader) // count * count
+            found.append(f"a step of fewer batches: the loader has {len(loader)}, a step takes {count} (take {whole * size} rows)")
         return found
 
     def _step(self) -> None:

@@ -170,6 +170,25 @@ fails(lambda: step(lambda model, x, y, at: torch.zeros(())), "backward() takes a
 fails(lambda: step(plain, before=lambda accelerator, model: accelerator.clip_grad_norm_([model.first.weight], 1.0)), "clip_grad_norm_() of some parameters")
 clips = iter([1.0, 2.0])
 fails(lambda: step(plain, before=lambda accelerator, model: accelerator.clip_grad_norm_(model.parameters(), next(clips))), "clips at 2.0, expected 1 and 1.0")
+
+
+class Unsized(torch.utils.data.IterableDataset):
+    def __iter__(self):
+        return iter(data[:20])
+
+
+accelerator = Accelerator(gradient_accumulation_steps=2)
+odd, optimizer, loader = accelerator.prepare(*parts()[:2], torch.utils.data.DataLoader(Unsized(), batch_size=4))
+
+
+def ends_early():
+    for x, y in loader:
+        with accelerator.accumulate(odd):
+            accelerator.backward(plain(odd, x, y, 0))
+            optimizer.step()
+
+
+fails(ends_early, "a step has 1 losses and clips at 0.0, expected 2")
 hot = iter([False, False, True])
 fails(lambda: step(plain, before=lambda accelerator, model: setattr(model, "cold", next(hot))), "'cold' of the model was False in the first step and is True now")
 fails(lambda: accelerator.clip_grad_value_([], 1), "clip_grad_value_()")
