@@ -20,8 +20,8 @@ from ._weights import load_weights, read_weights, write_weights
 
 
 def __getattr__(name: str) -> object:
-    """dsopt.hf, which needs transformers, and dsopt.deepspeed come when they are asked for."""
-    if name in ("hf", "deepspeed"):
+    """Front ends, which need what they are a front of, come when they are asked for."""
+    if name in ("accelerate", "deepspeed", "hf", "lightning"):
         import importlib
 
         return importlib.import_module("dsopt." + name)

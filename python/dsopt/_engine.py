@@ -21,6 +21,7 @@ import os
 import shutil
 import tempfile
 import time
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 import numpy as np
@@ -205,8 +206,9 @@ class Engine:
         """Whether the next step() completes a step."""
         return len(self._step) == self.gradient_accumulation_steps
 
-    def step(self) -> None:
-        """Hands the step over where its accumulation is complete; else does nothing, as in DeepSpeed."""
+    def step(self, lr: Optional[float] = None) -> None:
+        """Hands the step over where its accumulation is complete; else does nothing, as in DeepSpeed. Under
+        lr_schedule="stream" `lr` is its learning rate."""
         self._check_open()
         if not self.is_gradient_accumulation_boundary():
             if len(self._step) > self.gradient_accumulation_steps:
@@ -215,11 +217,31 @@ class Engine:
             return
         # Rank d takes a contiguous block of the step's micro-batches.
         ranks = range(self.data_parallel_size)
-        self._run.submit([micro[rank] for rank in ranks for micro in self._step])
+        self._run.submit([micro[rank] for rank in ranks for micro in self._step], lr)
         self._step = []
         # One step lies ready while one runs; more would only take memory.
         while self._run.stream.written - self._collect() > 2 and self.stopped is None:  # type: ignore[union-attr]
             self._wait()
+
+    def whole_step(self, micro_batches: List[Mapping[str, Any]], lr: Optional[float] = None) -> int:
+        """A step of all its micro-batches, of which ranks get one in turn; its number, under which `loss_of_one` knows
+        their losses."""
+        self._check_open()
+        ranks = self.data_parallel_size
+        if len(micro_batches) != ranks * self.gradient_accumulation_steps or self._step:
+            raise RuntimeError(f"a step takes {ranks * self.gradient_accumulation_steps} micro-batches, got {len(micro_batches)}")
+        parts = [{name: to_array(one[name]) for name in self._example} for one in micro_batches]
+        self._step = [parts[at:at + ranks] for at in range(0, len(parts), ranks)]
+        step = self._run.stream.written  # type: ignore[union-attr]
+        self.step(lr)
+        return step
+
+    def loss_of_one(self, step: int, micro_batch: int, wait: bool) -> Optional[float]:
+        """The loss of one micro-batch of a step; None where it is not done and `wait` is false."""
+        if self._loss_of(step, 0, wait) is None:
+            return None
+        micro_step, rank = divmod(micro_batch, self.data_parallel_size)
+        return float(self._done[step]["losses"][rank * self.gradient_accumulation_steps + micro_step])
 
     def train_batch(self, data_iter: Iterator[Any]) -> float:
         """One whole step from `gradient_accumulation_steps` batches of the iterator; the mean of their losses."""
@@ -245,12 +267,12 @@ class Engine:
 
     def parameters(self) -> Iterator[Any]:
         """The model's parameters, as they are after the steps so far."""
-        self._bring_home()
+        self.bring_home()
         return self.module.parameters()
 
     def named_parameters(self) -> Iterator[Any]:
         """The same with their names."""
-        self._bring_home()
+        self.bring_home()
         return self.module.named_parameters()
 
     def save_checkpoint(self, folder: "os.PathLike[str] | str") -> str:
@@ -368,8 +390,9 @@ class Engine:
         lines = self._other_run(parts, "-eval")
         return next(line["eval_loss"] for line in lines if "eval_loss" in line)
 
-    def _bring_home(self) -> None:
-        """Loads the weights of the steps so far into the model, where that has not been done."""
+    def bring_home(self) -> None:
+        """Loads the weights of the steps so far into the model, where that has not been done: a run of its own, on a
+        checkpoint."""
         if self._result is not None:
             return
         written = self._run.stream.written  # type: ignore[union-attr]
@@ -378,7 +401,9 @@ class Engine:
         file = os.path.join(self._folder, "now.safetensors")
         steps = self._run.first + written
         micro_batches = [self._example] * self.data_parallel_size * self.gradient_accumulation_steps
-        self._other_run(micro_batches, "-run", f"-steps={steps}", f"-save-weights={file}")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*: nothing is trained", UserWarning)  # nor should it be
+            self._other_run(micro_batches, "-run", f"-steps={steps}", f"-save-weights={file}")
         load_weights(self.module, file)
         self._home = written
 

@@ -157,10 +157,11 @@ class Run:
                "save-async", "save-existing=", "save-weights=", "save-onnx=", "resume=", "steps=", "trace=", "compare=")
         return [word for word in self._words if not word.lstrip("-").startswith(own)]
 
-    def submit(self, items: List[Dict[str, np.ndarray]]) -> None:
-        """Hands over the micro-batches of a step; the first of them starts the program."""
+    def submit(self, items: List[Dict[str, np.ndarray]], lr: Optional[float] = None) -> None:
+        """Hands over the micro-batches of a step, with its rate under lr_schedule="stream"; the first of them
+        starts the program."""
         assert self.stream is not None
-        self.stream.write(items)
+        self.stream.write(items, lr)
         if self._process is None:
             self._launch(self.stream.data)
 

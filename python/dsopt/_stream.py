@@ -3,9 +3,11 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
+
+_RATE = "dsopt.lr"  # what the program calls a step's learning rate
 
 
 def to_array(value: Any) -> np.ndarray:
@@ -48,8 +50,8 @@ class StreamWriter:
     def _path(self, step: int) -> str:
         return os.path.join(self.folder, f"step-{step:08d}.npz")
 
-    def write(self, items: List[Dict[str, np.ndarray]]) -> None:
-        """The micro-batches of the next step."""
+    def write(self, items: List[Dict[str, np.ndarray]], lr: Optional[float] = None) -> None:
+        """The micro-batches of the next step, and its learning rate under -lr-schedule=stream."""
         first = items[0]
         for at, item in enumerate(items):
             for name, value in item.items():
@@ -59,7 +61,8 @@ class StreamWriter:
                                      f"{list(first[name].shape) if name in first else 'has no such input'}")
         path = self._path(self.written)
         with open(path + ".tmp", "wb") as file:
-            np.savez(file, **{name: np.stack([item[name] for item in items]) for name in first})
+            arrays = {name: np.stack([item[name] for item in items]) for name in first}
+            np.savez(file, **arrays, **({} if lr is None else {_RATE: np.float64(lr)}))
         os.rename(path + ".tmp", path)
         self.written += 1
 

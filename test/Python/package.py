@@ -121,6 +121,26 @@ wide = ({"x": one["x"][:, :31 + at % 2], "labels": one["labels"]} for at, one in
 fails(lambda: dsopt.train(model, wide, micro_batches=2), "micro-batch 1 of step 0: 'x' has shape [8, 31]")
 fails(lambda: dsopt.train(model, (dict(x=one["x"] * np.nan, labels=one["labels"]) for one in items())), "the loss of step 0 is not finite")
 
+# Steps that say their learning rate. Without one, or with what would say another, nothing is trained.
+run = dsopt.Run(model, None, lr_schedule="stream", micro_batches=2, log=path("rates.jsonl"))
+first = {name: value[0] for name, value in inputs.items()}
+run.open_stream(first)
+for rate in (1e-2, 0.0, 5e-4):
+    run.submit([first] * 2, rate)
+run.end_stream()
+check([line["lr"] for line in run.result().metrics if "lr" in line] == [1e-2, 0.0, 5e-4], "rates of a stream")
+check(run.metrics[1]["loss"] != run.metrics[2]["loss"] == run.metrics[3]["loss"], f"a rate of 0: {run.metrics}")
+run.close()
+run = dsopt.Run(model, None, lr_schedule="stream")
+run.open_stream(first)
+run.submit([first])
+run.end_stream()
+fails(run.result, "got no 'dsopt.lr', expected the scalar f64 'dsopt.lr' with the step's learning rate")
+run.close()
+fails(lambda: dsopt.train(model, inputs, lr_schedule="stream"), "the data says no learning rates; those of -data=stream:DIR may")
+fails(lambda: dsopt.train(model, inputs, lr_schedule="stream", warmup_steps=2), "-warmup-steps has no meaning with -lr-schedule=stream")
+fails(lambda: dsopt.train(model, inputs, lr_schedule="stream", lr_params="warmup_from_zero=true"), "-lr-schedule=stream takes none")
+
 # A stream by hand: its writer's death and a request to stop end a program that waits.
 for ending in ("writer", "signal"):
     stream = path(ending)

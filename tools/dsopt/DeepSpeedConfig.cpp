@@ -266,7 +266,7 @@ void printConfigKeys(raw_ostream &out) {
          "`gradient_accumulation_steps` x dp; two give the third, one alone goes with one accumulation step. "
          "dp is the\nworld size over the pipeline's stages. Where only `gradient_accumulation_steps` is "
          "given, the model's own rows\nare the micro-batch (DeepSpeed refuses that).\n\n"
-         "What becomes of a key:\n"
+         "What becomes of a key:\n\n"
          "- **obeyed**: it is the option that is named;\n"
          "- **decided**: the compiler decides this by itself, and a warning says so where the file asks for "
          "something else;\n"

@@ -18,7 +18,17 @@ namespace dsopt::runtime {
 
 struct RunOptions;
 
-enum class LrSchedule { Constant, Linear, Cosine, Warmup, WarmupDecay, WarmupCosine, OneCycle, RangeTest };
+enum class LrSchedule {
+  Constant,
+  Linear,
+  Cosine,
+  Stream,
+  Warmup,
+  WarmupDecay,
+  WarmupCosine,
+  OneCycle,
+  RangeTest
+};
 
 /// The schedule of -lr-schedule=`name`; an Error of status 1 if there is none.
 LrSchedule lrScheduleNamed(const std::string &name);
@@ -34,7 +44,7 @@ bool decays(LrSchedule schedule);
 /// names what the schedule does not take or what is out of range.
 std::map<std::string, double> lrParameters(LrSchedule schedule, const std::string &text);
 
-/// The learning rate of a step, before group scales.
+/// The learning rate of a step, before group scales. That of LrSchedule::Stream comes with the step's data.
 double learningRate(const RunOptions &options, int64_t step);
 
 /// Adam's betas of a step: -betas, but for a cycle that moves the momentum.

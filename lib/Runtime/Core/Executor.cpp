@@ -383,7 +383,7 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
   appliedSteps = &applied;
   stopRequest = &stop;
   result = &stepResult;
-  result->lr = learningRate(options, applied);
+  result->lr = options.schedule == LrSchedule::Stream ? inputs.rateOf(step) : learningRate(options, applied);
   // Updates that start before the agreement read these.
   Decision early;
   early.appliedSteps = applied;

@@ -16,6 +16,7 @@ struct NamedSchedule {
 constexpr NamedSchedule kSchedules[] = {{"constant", LrSchedule::Constant},
                                         {"linear", LrSchedule::Linear},
                                         {"cosine", LrSchedule::Cosine},
+                                        {"stream", LrSchedule::Stream},
                                         {"warmup", LrSchedule::Warmup},
                                         {"warmup-decay", LrSchedule::WarmupDecay},
                                         {"warmup-cosine", LrSchedule::WarmupCosine},
@@ -181,8 +182,9 @@ std::map<std::string, double> lrParameters(LrSchedule schedule, const std::strin
     if (std::none_of(std::begin(kParameters), std::end(kParameters), taken) ||
         name.size() + 1 >= word.size()) {
       std::string names = namesOf(schedule);
-      throw Error(StatusInput, "option -lr-params: got '" + word + "'; -lr-schedule=" +
-                                   lrScheduleName(schedule) + " takes NAME=VALUE of " + names);
+      throw Error(StatusInput, "option -lr-params: got '" + word +
+                                   "'; -lr-schedule=" + lrScheduleName(schedule) +
+                                   (names.empty() ? " takes none" : " takes NAME=VALUE of " + names));
     }
     double value = valueOf(name, word.substr(name.size() + 1));
     for (const ScheduleParameter &parameter : kParameters)
@@ -217,6 +219,7 @@ double learningRate(const RunOptions &options, int64_t step) {
   case LrSchedule::Constant:
   case LrSchedule::Linear:
   case LrSchedule::Cosine:
+  case LrSchedule::Stream:
     break;
   }
   int64_t warmup = options.warmupSteps, decay = options.decaySteps > 0 ? options.decaySteps : options.steps;

@@ -4,6 +4,7 @@
 
 #include "Core/FloatTypes.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -375,4 +376,20 @@ std::string NpzSource::describe(int64_t step, int64_t microBatch, int64_t index,
   for (size_t axis = extra; axis-- > 0; at /= array[axis])
     place[axis] = at % array[axis];
   return file.path() + " at " + describeShape(place);
+}
+
+double NpzSource::learningRate() {
+  const NpzArray *array = file.find("dsopt.lr");
+  std::string expected = ", expected the scalar f64 'dsopt.lr' with the step's learning rate "
+                         "(-lr-schedule=stream)";
+  if (!array || array->type != "f64" || !array->shape.empty())
+    throw Error(StatusInput, file.path() + ": got " +
+                                 (array ? "'dsopt.lr' as " + describeArray(*array) : "no 'dsopt.lr'") +
+                                 expected);
+  double rate = 0;
+  std::memcpy(&rate, file.data(*array), sizeof rate);
+  if (!std::isfinite(rate) || rate < 0)
+    throw Error(StatusInput,
+                file.path() + ": got 'dsopt.lr' = " + std::to_string(rate) + ", expected 0 or more");
+  return rate;
 }

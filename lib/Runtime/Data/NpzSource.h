@@ -16,6 +16,8 @@ public:
   int chooseVariant(int64_t step) override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
   std::string describe(int64_t step, int64_t microBatch, int64_t input, int64_t element) override;
+  /// The array 'dsopt.lr', of a file that holds one step.
+  double learningRate();
 
 private:
   struct Stream {

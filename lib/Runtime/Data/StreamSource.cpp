@@ -86,6 +86,8 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
   return Arrival::Ready;
 }
 
+double StreamSource::rateOf(int64_t step) { return current->learningRate(); }
+
 std::string StreamSource::savePlace() const {
   std::string path = folder + "/save", place;
   if (MappedFile file(path, "a file with a folder's name"); file.size()) {

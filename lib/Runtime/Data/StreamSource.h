@@ -5,7 +5,8 @@
 // [K, ...input shape], at any size of the program's dimension), renamed into place, and the empty file
 // DIR/end after the last. As long as it lives it holds a lock (flock) on DIR/lock. A file may be removed once
 // its step is logged. With nothing else to come the writer may ask for a checkpoint: DIR/save, renamed into
-// place, names its folder and becomes DIR/saved when it is complete.
+// place, names its folder and becomes DIR/saved when it is complete. Under -lr-schedule=stream each step's
+// file has its learning rate, too, as the scalar array 'dsopt.lr'.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,6 +33,7 @@ public:
   void startAt(int64_t step, int64_t) override { first = step; }
   Arrival awaitStep(int64_t step, const std::function<bool()> &stop) override;
   int chooseVariant(int64_t step) override { return current->chooseVariant(step); }
+  double rateOf(int64_t step) override;
   std::string savePlace() const override;
   void saved() override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;

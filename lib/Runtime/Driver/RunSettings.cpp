@@ -125,6 +125,17 @@ static void resolveSchedule(RunOptions &run, const Program &program, const Parse
   std::string name = options.text("lr-schedule");
   run.schedule = lrScheduleNamed(name);
   run.lrParameters = lrParameters(run.schedule, options.text("lr-params"));
+  if (run.schedule == LrSchedule::Stream) {
+    for (const char *option : {"warmup-steps", "lr-decay-steps", "min-lr"})
+      if (options.has(option))
+        throw Error(StatusInput,
+                    std::string("option -") + option +
+                        " has no meaning with -lr-schedule=stream: each step's data says its rate");
+    if (program.delayed_update > 0)
+      throw Error(StatusInput, "option -lr-schedule=stream: the program delays updates (-delayed-update=" +
+                                   std::to_string(program.delayed_update) +
+                                   "), whose rate would come with another step's data");
+  }
   if (!isDeepSpeeds(run.schedule))
     return;
   auto refuse = [&](const char *option, const std::string &instead) {

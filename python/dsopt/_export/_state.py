@@ -6,7 +6,7 @@ from typing import Any, Dict, List, Tuple
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def _copy(value: Any) -> Any:
+def plain_copy(value: Any) -> Any:
     """A copy of a plain value or a short container of such; None of anything else, in a tuple either."""
     if isinstance(value, _PLAIN):
         return (value,)
@@ -30,7 +30,7 @@ class State:
             for name, buffer in module._buffers.items():
                 if buffer is not None:
                     self.buffers.append((module, name, prefix + name, buffer, buffer.detach().clone()))
-            plain = {name: copy for name, value in vars(module).items() if (copy := _copy(value)) is not None}
+            plain = {name: copy for name, value in vars(module).items() if (copy := plain_copy(value)) is not None}
             self.attributes.append((module, prefix, plain))
             self.tensors += [(module, name, prefix + name, value, value.detach().clone())
                              for name, value in vars(module).items() if isinstance(value, torch.Tensor)]
@@ -48,7 +48,7 @@ class State:
     def changed_attributes(self) -> List[str]:
         """Names of attributes that have another value now."""
         changed = [prefix + name for module, prefix, plain in self.attributes for name, (value,) in plain.items()
-                   if _copy(vars(module).get(name)) != (value,)]
+                   if plain_copy(vars(module).get(name)) != (value,)]
         return changed + [full for module, name, full, _, value in self.tensors
                           if self._differs(vars(module).get(name), value)]
 
@@ -73,7 +73,7 @@ class State:
                     del vars(module)[name]
         for module, _, plain in self.attributes:
             now = vars(module)
-            now.update((name, value) for name, (value,) in plain.items() if _copy(now.get(name)) != (value,))
+            now.update((name, value) for name, (value,) in plain.items() if plain_copy(now.get(name)) != (value,))
         with torch.no_grad():
             for module, name, _, tensor, value in self.tensors:
                 vars(module)[name] = tensor

@@ -4,6 +4,7 @@
 #include "NpzWriter.h"
 
 #include <filesystem>
+#include <functional>
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -22,9 +23,10 @@ protected:
   }
   void TearDown() override { std::filesystem::remove_all(folder); }
 
-  /// Step `step` of `count` micro-batches.
-  void write(int step, int count) {
+  /// Step `step` of `count` micro-batches, and what `add` adds.
+  void write(int step, int count, const std::function<void(NpzWriter &)> &add = [](NpzWriter &) {}) {
     NpzWriter writer;
+    add(writer);
     writer.add("x", "<f4", "(" + std::to_string(count) + ", 2, 3)",
                std::vector<float>(count * 6, static_cast<float>(step)));
     writer.write(folder + "/step-0000000" + std::to_string(step) + ".npz");
@@ -51,6 +53,31 @@ TEST_F(Stream, AStepHoldsItsMicroBatches) {
                                   : folder + "/step-00000000.npz: holds " + std::to_string(count) +
                                         " micro-batches, expected the 2 of a step");
   }
+}
+
+TEST_F(Stream, AStepSaysItsLearningRate) {
+  auto rate = [&](const std::function<void(NpzWriter &)> &add) -> std::string {
+    write(0, 2, add);
+    StreamSource source(program, folder, false);
+    EXPECT_EQ(source.awaitStep(0, [] { return true; }), DataSource::Arrival::Ready);
+    try {
+      return std::to_string(source.rateOf(0));
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status, StatusInput);
+      return std::string(error.what()).substr(folder.size() + 1);
+    }
+  };
+  auto scalar = [](double value) {
+    return [value](NpzWriter &writer) { writer.add("dsopt.lr", "<f8", "()", std::vector<double>{value}); };
+  };
+  const std::string expected =
+      ", expected the scalar f64 'dsopt.lr' with the step's learning rate (-lr-schedule=stream)";
+  EXPECT_EQ(rate(scalar(0.25)), "0.250000");
+  EXPECT_EQ(rate(scalar(0)), "0.000000");
+  EXPECT_EQ(rate(scalar(-1)), "step-00000000.npz: got 'dsopt.lr' = -1.000000, expected 0 or more");
+  EXPECT_EQ(rate([](NpzWriter &) {}), "step-00000000.npz: got no 'dsopt.lr'" + expected);
+  EXPECT_EQ(rate([](NpzWriter &writer) { writer.add("dsopt.lr", "<f4", "(1,)", std::vector<float>{1}); }),
+            "step-00000000.npz: got 'dsopt.lr' as f32 [1]" + expected);
 }
 
 } // namespace
