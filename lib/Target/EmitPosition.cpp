@@ -265,6 +265,11 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         auto list = llvm::to_vector(agree.getNorms().getAsRange<exec::RefAttr>());
         json->attribute("norms", int64_t(list.size()));
         llvm::append_range(list, agree.getLosses().getAsRange<exec::RefAttr>());
+        if (ArrayAttr measures = agree.getMeasuresAttr()) {
+          llvm::append_range(list, measures.getAsRange<exec::RefAttr>());
+          numbers("places", agree.getPlaces());
+          numbers("lengths", agree.getLengths());
+        }
         refs(list);
         return success();
       })

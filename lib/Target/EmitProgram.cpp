@@ -82,6 +82,20 @@ void ProgramWriter::writeInputs() {
   });
 }
 
+void ProgramWriter::writeMetrics() {
+  auto metrics = module->getAttrOfType<ArrayAttr>(exec::kMetricsAttr);
+  if (!metrics)
+    return;
+  json->attributeArray("metrics", [&] {
+    for (auto metric : metrics.getAsRange<DictionaryAttr>())
+      json->object([&] {
+        for (StringRef key : {"name", "combine"})
+          string(key, metric.getAs<StringAttr>(key).getValue());
+        numbers("parts", metric.getAs<DenseI64ArrayAttr>("parts"));
+      });
+  });
+}
+
 /// The shapes of a variant's inputs, as its programs read them.
 void ProgramWriter::writeShapes(int64_t size) {
   llvm::StringMap<Type> types;
@@ -371,6 +385,7 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
     writeImages(*target, images);
     writeLayout(*target);
     writeInputs();
+    writeMetrics();
     writeParameters();
     writeBuckets();
     writeCommunicators();

@@ -103,6 +103,14 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.freeze = options.list("freeze");
   import.train = options.list("train");
   import.untie = options.list("untie");
+  for (const std::string &glob : options.list("log-outputs"))
+    import.logOutputs.push_back(glob.empty() ? "*" : glob);
+  for (const std::string &metric : options.list("metric")) {
+    auto [output, labels] = llvm::StringRef(metric).split(':').second.rsplit(',');
+    for (llvm::StringRef name : {output, labels})
+      if (!name.empty())
+        import.compared.push_back(name.str());
+  }
   // A file's values are read when the program runs; the model's own may be absent then.
   std::string weights = options.text("weights");
   bool ownWeights = weights.empty() || llvm::sys::fs::is_directory(weights);

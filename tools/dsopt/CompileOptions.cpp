@@ -351,7 +351,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   if (options.has("momentum") || !getOption(module, "momentum"))
     setInteger("momentum", options.number("momentum") > 0);
   text("muon-adjust", "muon_adjust");
-  for (auto [name, key] : {std::pair("no-decay", "no_decay"), std::pair("muon-except", "muon_except")})
+  for (auto [name, key] : {std::pair("no-decay", "no_decay"), std::pair("muon-except", "muon_except"),
+                           std::pair("metric", "metric")})
     if (options.has(name))
       setList(key, options.list(name));
   for (auto [name, key] : {std::pair("lr-scale", "lr_scale"), std::pair("decay-scale", "decay_scale")}) {

@@ -78,6 +78,9 @@ struct ImportOptions {
   bool outputs = false;
   /// Empty, an output's name, "cross-entropy:LOGITS,LABELS" or "mse:OUT,TARGET".
   std::string loss;
+  /// Globs of outputs of one element that are metrics (`-log-outputs`), and names of values that metrics
+  /// compare (`-metric=NAME:OUTPUT,LABELS`).
+  std::vector<std::string> logOutputs, compared;
   /// Globs of initializers.
   std::vector<std::string> freeze, train, untie;
   /// Embeddings (globs) and the row whose look-ups have no gradient: PyTorch's

@@ -35,6 +35,16 @@ static bool isDimension(Attribute value) {
   return dimension && hasEntry<StringAttr>(dimension, "name") && hasEntry<IntegerAttr>(dimension, "size");
 }
 
+static bool areMetrics(Attribute value) {
+  auto metrics = dyn_cast<ArrayAttr>(value);
+  return metrics && llvm::all_of(metrics, [](Attribute one) {
+           auto metric = dyn_cast<DictionaryAttr>(one);
+           return metric && hasEntry<StringAttr>(metric, "name") && hasEntry<StringAttr>(metric, "combine") &&
+                  symbolizeCombine(metric.getAs<StringAttr>("combine").getValue()) &&
+                  hasEntry<DenseI64ArrayAttr>(metric, "parts");
+         });
+}
+static const AttributeKind kMetricsKind = {"dictionaries of name, combine and parts", areMetrics};
 static const AttributeKind kInputsKind = {
     "dictionaries of name, type, label, ignore_index and, of some, bound, least, source", areInputs};
 static const AttributeKind kDimensionKind = {"a dictionary of name and size", isDimension};
@@ -73,6 +83,7 @@ static const AttributeRow kAttributes[] = {
     {kCallsAttr, On::Module, kDictionariesKind},
     {kUpdateCallsAttr, On::Module, kCountsKind},
     {kInputsAttr, On::Module, kInputsKind},
+    {kMetricsAttr, On::Module, kMetricsKind},
     {kDimensionAttr, On::Module, kDimensionKind},
     {kBuiltWithAttr, On::Module, kDictionaryKind},
     {kVariantAttr, On::Module, kCountKind},

@@ -4,6 +4,7 @@
 #include "FreezeUnreached.h"
 #include "InputShapes.h"
 #include "MarkIndices.h"
+#include "MeasuredValues.h"
 #include "OpTable.h"
 #include "Scopes.h"
 
@@ -69,6 +70,7 @@ private:
   FailureOr<SmallVector<mlir::Value>> buildOutputs();
   LogicalResult checkLoss(mlir::Value &loss);
   void addStatistics(SmallVectorImpl<mlir::Value> &results);
+  LogicalResult addMeasured(SmallVectorImpl<mlir::Value> &results);
   LogicalResult finish(ArrayRef<mlir::Value> results);
   void fillReport(ImportReport &report);
   const onnx::ValueInfoProto *findInput(StringRef name) const;
@@ -84,6 +86,8 @@ private:
   func::FuncOp function;
   /// What is computed: the loss, or all outputs.
   std::vector<std::string> outputs;
+  /// What metrics are made of, beside the loss.
+  std::vector<MeasuredValue> measured;
   /// Which node computes a value.
   llvm::StringMap<int> producers;
   /// The nodes that the loss needs, operands first.
@@ -171,6 +175,14 @@ LogicalResult Importer::chooseLoss() {
     return error() << "the loss is to be '" << loss.output
                    << "', which the model does not compute (outputs: " << listed() << ")";
   outputs.push_back(loss.output);
+  auto found = findMeasured(file.graph(), options, loss.output, location);
+  if (failed(found))
+    return failure();
+  measured = std::move(*found);
+  auto unknown = llvm::find_if(
+      measured, [&](const MeasuredValue &value) { return !exists(value.name) && value.name != loss.target; });
+  if (unknown != measured.end())
+    return error() << "-metric compares '" << unknown->name << "', which is not in the model";
   return success();
 }
 
@@ -183,6 +195,9 @@ LogicalResult Importer::orderNodes() {
   };
   std::vector<std::string> wanted = outputs;
   // The target of an attached loss may be new.
+  for (const MeasuredValue &value : measured)
+    wanted.push_back(value.name);
+  llvm::erase(wanted, loss.target);
   if (loss.kind != Loss::Value && (findInput(loss.target) || producers.count(loss.target)))
     wanted.push_back(loss.target);
   auto ordered = onnx_import::orderNodes(
@@ -443,6 +458,30 @@ void Importer::addStatistics(SmallVectorImpl<mlir::Value> &results) {
   }
 }
 
+/// Behind the statistics, what metrics are made of.
+LogicalResult Importer::addMeasured(SmallVectorImpl<mlir::Value> &results) {
+  onnx::NodeProto reader; // for initializers among them
+  for (const MeasuredValue &value : measured)
+    reader.add_input(value.name);
+  if (failed(bindInitializers(reader)))
+    return failure();
+  auto isLarge = [&](MeasuredValue &one) {
+    one.value = readBinding(one.name);
+    return one.value && one.isLogged && Emitter::typeOf(one.value).getNumElements() != 1;
+  };
+  if (llvm::erase_if(measured, isLarge);
+      !options.logOutputs.empty() && (measured.empty() || !measured.front().isLogged))
+    return refuseLogged(file.graph(), options, loss.output, location);
+  for (MeasuredValue &one : measured) {
+    if (one.isLogged)
+      one.value = emitter.convert(emitter.reshape(one.value, {}), emitter.builder.getF32Type());
+    if (!one.value)
+      return failure();
+    results.push_back(one.value);
+  }
+  return success();
+}
+
 LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   func::ReturnOp::create(emitter.builder, location, results);
   function.setType(FunctionType::get(module.getContext(), function.getArgumentTypes(),
@@ -450,7 +489,9 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   for (auto [i, output] : llvm::enumerate(outputs))
     function.setResultAttr(i, graph::kNameAttr,
                            emitter.builder.getStringAttr(options.outputs ? output : "loss"));
-  for (unsigned i = outputs.size(); i < results.size(); ++i) {
+  for (auto [i, value] : llvm::enumerate(measured))
+    markMeasured(function, results.size() - measured.size() + i, value);
+  for (unsigned i = outputs.size(); i < results.size() - measured.size(); ++i) {
     const Emitter::Statistic &statistic = emitter.statistics[i - outputs.size()];
     graph::ParameterOp parameter = statistic.parameter;
     function.setResultAttr(i, graph::kStatisticAttr, FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
@@ -522,6 +563,8 @@ LogicalResult Importer::run() {
     return failure();
   SmallVector<mlir::Value> results{*result};
   addStatistics(results);
+  if (failed(addMeasured(results)))
+    return failure();
   if (emitter.frozenNorms && options.batchNorm == BatchNorm::Model && !options.batchNormIsSaid)
     emitWarning(location) << "the model has " << emitter.frozenNorms
                           << " batch normalizations in the form for inference, which exporters write for "

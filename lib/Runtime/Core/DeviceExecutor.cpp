@@ -215,10 +215,13 @@ Staged Executor::stage(const Prepared &prepared) const {
   case ActionKind::Recv:
     return {{}, {range(0, action.bytes)}};
   default: // Agree
-    for (size_t i = 0; i < action.refs.size(); ++i)
-      staged.taken.push_back(range(i, static_cast<int64_t>(i) < action.norms
-                                          ? kNormWords * static_cast<int64_t>(sizeof(int64_t))
-                                          : static_cast<int64_t>(sizeof(float))));
+    for (size_t i = 0, measures = action.refs.size() - action.places.size() * program.M;
+         i < action.refs.size(); ++i)
+      staged.taken.push_back(
+          range(i, static_cast<int64_t>(i) < action.norms ? kNormWords * static_cast<int64_t>(sizeof(int64_t))
+                   : i < measures
+                       ? static_cast<int64_t>(sizeof(float))
+                       : action.lengths[(i - measures) / program.M] * static_cast<int64_t>(sizeof(float))));
     return staged;
   }
 }

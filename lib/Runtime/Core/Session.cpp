@@ -208,17 +208,19 @@ public:
         size->executor.waitFor(*async);
     Evaluation evaluation;
     double total = 0;
+    std::vector<double> sums(elementsOf(program.metrics));
     while (evaluation.microBatches < microBatches && !evaluation.stop) {
       // What the last group has too much is computed and left out.
       int64_t group = evaluation.microBatches / program.K;
       Executor &executor = forward[source.chooseVariant(group) + 1]->executor;
-      for (double loss : executor.evaluate(group, stop, evaluation)) {
-        if (evaluation.microBatches == microBatches)
-          break;
-        total += loss;
-        ++evaluation.microBatches;
-      }
+      const Agreement &agreement = executor.evaluate(group, stop, evaluation);
+      int64_t counted = std::min(program.K, microBatches - evaluation.microBatches);
+      for (int64_t i = 0; i < counted; ++i)
+        total += agreement.losses()[i];
+      agreement.addMetrics(counted, sums);
+      evaluation.microBatches += counted;
     }
+    evaluation.metrics = combineMetrics(program.metrics, sums, microBatches);
     evaluation.loss = static_cast<float>(total / static_cast<double>(microBatches));
     return evaluation;
   }

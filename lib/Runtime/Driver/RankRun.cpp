@@ -155,8 +155,9 @@ std::string breakdownOf(Engine &engine, const Times &mine, bool evaluates, Metri
 
 /// Measures the loss on `data` and says it (collective), and into `times` how long it took. Whether all ranks
 /// agreed to stop meanwhile.
-bool evaluate(const RunSettings &settings, Session &session, DataSource &data, MetricsLog *log,
-              Progress &progress, Times *times = nullptr) {
+bool evaluate(const Run &run, Session &session, DataSource &data, MetricsLog *log, Progress &progress,
+              Times *times = nullptr) {
+  const RunSettings &settings = run.settings;
   int64_t count = data.microBatches();
   if (settings.evalBatches)
     count = std::min(count, settings.evalBatches);
@@ -168,11 +169,12 @@ bool evaluate(const RunSettings &settings, Session &session, DataSource &data, M
   int64_t step = std::max<int64_t>(session.stepsDone() - 1, 0);
   if (!result.stop && log) {
     log->evaluation(step, result);
-    char text[96];
-    std::snprintf(text, sizeof text, "%.9g  (%lld micro-batches, %.1f ms)", result.loss,
-                  (long long)result.microBatches, result.times.ms);
+    char loss[32], size[64];
+    std::snprintf(loss, sizeof loss, "%.9g", result.loss);
+    std::snprintf(size, sizeof size, "  (%lld micro-batches, %.1f ms)", (long long)result.microBatches,
+                  result.times.ms);
     progress.line((settings.evaluates ? "eval loss " : "step " + std::to_string(step) + "  eval loss ") +
-                  text);
+                  loss + metricsLine(run.program(), result.metrics) + size);
   }
   return result.stop;
 }
@@ -280,7 +282,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   try {
     listen();
     if (settings.evaluates)
-      stopped = evaluate(settings, session, run.data, log.get(), progress, &times);
+      stopped = evaluate(run, session, run.data, log.get(), progress, &times);
     auto before = std::chrono::steady_clock::now();
     while (session.stepsDone() < settings.steps && !stopped &&
            stepArrives(run, engine, session, saving, progress, stopped)) {
@@ -316,7 +318,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       int64_t done = session.stepsDone();
       bool measures = done == settings.steps || (settings.evalEvery && done % settings.evalEvery == 0);
       if (run.evalData && measures && !stopped) {
-        stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
+        stopped = evaluate(run, session, *run.evalData, log.get(), progress);
         measured = done;
         before = std::chrono::steady_clock::now();
       }
@@ -343,7 +345,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
           "smaller -loss-scale or -initial-scale-power may help");
     // A stream's last step is known to be the last only now.
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
-      stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
+      stopped = evaluate(run, session, *run.evalData, log.get(), progress);
     if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore) {
       During savingNow(Place::Saving);
       say(progress, saving.save(session, /*last=*/true));

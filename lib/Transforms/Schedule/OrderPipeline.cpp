@@ -46,6 +46,19 @@ static void keepInputs(ModuleOp module, MicroBatch &graph) {
   module->setAttr(exec::kInputsAttr, builder.getArrayAttr(inputs));
 }
 
+/// All sizes of a dimension measure the same.
+static LogicalResult keepMetrics(ModuleOp module, const MicroBatch &graph) {
+  auto earlier = module->getAttrOfType<ArrayAttr>(exec::kMetricsAttr);
+  if (graph.metrics.empty() && !earlier)
+    return success();
+  auto metrics = ArrayAttr::get(module.getContext(), graph.metrics);
+  if (earlier && earlier != metrics)
+    return MicroBatch(graph).function.emitError("measures ")
+           << metrics << ", but another function of the module " << earlier;
+  module->setAttr(exec::kMetricsAttr, metrics);
+  return success();
+}
+
 namespace {
 /// The order in which each stage runs a step.
 struct StageOrders {
@@ -130,7 +143,7 @@ static LogicalResult orderFunction(func::FuncOp function) {
     StageWriter(module, *graph, ranks, microBatches, s)
         .write(slots, orders->entries ? &*orders->entries : nullptr);
   keepInputs(module, *graph);
-  return success();
+  return keepMetrics(module, *graph);
 }
 
 SmallVector<func::FuncOp> dsopt::orderedFunctions(ModuleOp module) {

@@ -62,8 +62,19 @@ static LogicalResult verifyDistinct(AgreeOp agree, ArrayAttr refs, StringRef wha
   return success();
 }
 
+/// Elements of all metrics that a module has.
+static int64_t countMeasured(ModuleOp module) {
+  int64_t elements = 0;
+  if (auto metrics = module->getAttrOfType<ArrayAttr>(kMetricsAttr))
+    for (auto metric : metrics.getAsRange<DictionaryAttr>())
+      for (int64_t part : metric.getAs<DenseI64ArrayAttr>("parts").asArrayRef())
+        elements += part;
+  return elements;
+}
+
 LogicalResult Completeness::countMicroBatches() {
   AgreeOp taker;
+  SmallVector<char> measured(countMeasured(module), 0);
   for (ProgramOp program : programs) {
     SmallVector<AgreeOp> agreements(getSchedule(program).getBody().front().getOps<AgreeOp>());
     if (agreements.size() != 1)
@@ -72,6 +83,12 @@ LogicalResult Completeness::countMicroBatches() {
     if (failed(verifyDistinct(agree, agree.getNorms(), "record")) ||
         failed(verifyDistinct(agree, agree.getLosses(), "loss")))
       return failure();
+    for (auto [place, length] : llvm::zip_equal(agree.getPlaces(), agree.getLengths()))
+      for (int64_t element = place; element < place + length; ++element)
+        if (element >= (int64_t)measured.size() || measured[element]++)
+          return agree.emitOpError("measures element ")
+                 << element << " of the metrics, expected each of " << measured.size() << " once in a step ("
+                 << kMetricsAttr << ")";
     if (agree.getLosses().empty())
       continue;
     if (taker) {
@@ -82,6 +99,9 @@ LogicalResult Completeness::countMicroBatches() {
     taker = agree;
     microBatches = agree.getLosses().size();
   }
+  if (llvm::is_contained(measured, 0))
+    return ProgramOp(programs.front()).emitOpError("and no other position measures element ")
+           << llvm::find(measured, 0) - measured.begin() << " of the metrics (" << kMetricsAttr << ")";
   if (!taker)
     return ProgramOp(programs.front())
         .emitOpError("and no other position agrees on losses, expected one for "

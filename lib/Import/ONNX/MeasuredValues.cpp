@@ -1,0 +1,68 @@
+//===- MeasuredValues.cpp - what metrics need of a model ------------------===//
+
+#include "MeasuredValues.h"
+
+#include "dsopt/Dialect/Graph/Metrics.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+/// Whether an output has one element, as far as the model says.
+static bool mayBeScalar(const onnx::ValueInfoProto &output) {
+  if (!output.type().has_tensor_type() || !output.type().tensor_type().has_shape())
+    return !output.type().has_sequence_type();
+  return llvm::all_of(output.type().tensor_type().shape().dim(),
+                      [](auto &dim) { return !dim.has_dim_value() || dim.dim_value() == 1; });
+}
+
+FailureOr<std::vector<MeasuredValue>>
+findMeasured(const onnx::GraphProto &graph, const ImportOptions &options, StringRef loss, Location location) {
+  std::vector<MeasuredValue> found;
+  auto add = [&](const std::string &name, bool isLogged) {
+    if (llvm::none_of(found, [&](auto &one) { return one.name == name && one.isLogged == isLogged; }))
+      found.push_back({name, isLogged});
+  };
+  for (const std::string &glob : options.logOutputs) {
+    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
+    if (!pattern)
+      return emitError(location) << "-log-outputs=" << glob << ": " << llvm::toString(pattern.takeError());
+    bool any = false;
+    for (const onnx::ValueInfoProto &output : graph.output())
+      if (output.name() != loss && pattern->match(output.name())) {
+        any = true;
+        if (mayBeScalar(output))
+          add(output.name(), true);
+      }
+    if (!any || found.empty())
+      return refuseLogged(graph, options, loss, location);
+  }
+  for (const std::string &name : options.compared)
+    add(name, false);
+  return found;
+}
+
+LogicalResult refuseLogged(const onnx::GraphProto &graph, const ImportOptions &options, StringRef loss,
+                           Location location) {
+  std::vector<std::string> others;
+  for (const onnx::ValueInfoProto &output : graph.output())
+    if (output.name() != loss)
+      others.push_back(output.name());
+  return emitError(location) << "-log-outputs=" << llvm::join(options.logOutputs, ",")
+                             << " matches no output of one element beside the loss (other outputs: "
+                             << (others.empty() ? "none" : llvm::join(others, ", ")) << ")";
+}
+
+void markMeasured(func::FuncOp function, unsigned result, const MeasuredValue &value) {
+  MLIRContext *context = function.getContext();
+  if (value.isLogged)
+    function.setResultAttr(result, graph::kMetricAttr,
+                           graph::MetricAttr::get(context, value.name, Combine::Mean));
+  else
+    function.setResultAttr(result, graph::kOutputAttr, StringAttr::get(context, value.name));
+}
+
+} // namespace dsopt::onnx_import
