@@ -39,7 +39,7 @@ M --logging_steps 10 | write -log-every=10
 M --resume_from_checkpoint out | write -resume=out
 M --gradient_checkpointing | write -recompute=full
 M --report_to wandb | write -log=FILE.jsonl
-M --metrics accuracy | a run measures its loss
+M --metrics accuracy | write -metric=accuracy
 M --zero_stage 3 | (of DeepSpeed): write -zero=3
 M --deepspeed ds.json | write -config=ds.json
 M --num_gpus 4 | write -dp=4

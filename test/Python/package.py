@@ -86,6 +86,15 @@ check(len(caught) == 1 and "the compiler decides this by itself" in str(caught[0
 result = dsopt.train(model, items(8), lr=1e-2, micro_batches=2, eval_data=npz, eval_every=2)
 check(len(result.eval_losses) == 2, result)
 
+# Metrics: in records, as what an evaluation measured, and as what a callback looks at.
+measured = dsopt.evaluate(model, npz, metric=["accuracy", "perplexity"])
+check(measured == dsopt.evaluate(model, npz) and set(measured.metrics) == {"accuracy", "perplexity"}, measured.metrics)
+check(abs(measured.metrics["perplexity"] / np.exp(measured) - 1) < 1e-5 and 0 < measured.metrics["accuracy"] < 1, measured.metrics)
+result = dsopt.train(model, npz, lr=0, weight_decay=0, steps=8, micro_batches=2, eval_data=npz, eval_every=1, metric="accuracy",
+                     stop_after=dsopt.StopAfter("eval_accuracy", patience=2))
+check("eval_accuracy has not improved on" in result.stopped, result)
+check([line["eval_accuracy"] for line in result.metrics if "eval_accuracy" in line][0] == measured.metrics["accuracy"], result.metrics)
+
 # PyTorch's names and orientation, from the map in the model.
 proto = onnx.load(model)
 names = [initializer.name for initializer in proto.graph.initializer]

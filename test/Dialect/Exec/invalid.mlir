@@ -522,3 +522,21 @@ func.func @loss(%x: memref<4x8xf32>, %w: memref<8x9xf32>, %l: memref<4xi32>, %g:
   exec.linear_nll %x, %w, %l, %g, %g, %s {ignore_index = -100 : i64, kernels = [unit], operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 1, 0, 0, 0, 1>} : memref<4x8xf32>, memref<8x9xf32>, memref<4xi32>, memref<f32>, memref<f32>, memref<144xi8>
   return
 }
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.agree' op measures 3 values of 2 places and 2 lengths, expected a place and a length for each part of a metric, and as many values of each as there are micro-batches}}
+    exec.agree norms [] losses [] measures [@a, @b, @c] places [0, 1] lengths [1, 1] order 0 over @world on @comm
+  }
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.agree' op measures 0 elements at place 2, expected 1 or more from 0 on}}
+    exec.agree norms [] losses [] measures [@a, @b] places [2] lengths [0] order 0 over @world on @comm
+  }
+}
