@@ -270,6 +270,11 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
           numbers("places", agree.getPlaces());
           numbers("lengths", agree.getLengths());
         }
+        if (ArrayAttr outputs = agree.getOutputsAttr()) {
+          llvm::append_range(list, outputs.getAsRange<exec::RefAttr>());
+          numbers("outputs", agree.getNumbers());
+          numbers("output_bytes", agree.getBytes());
+        }
         refs(list);
         return success();
       })

@@ -82,6 +82,21 @@ void ProgramWriter::writeInputs() {
   });
 }
 
+void ProgramWriter::writeOutputs() {
+  auto outputs = module->getAttrOfType<ArrayAttr>(exec::kOutputsAttr);
+  if (!outputs)
+    return;
+  json->attributeArray("outputs", [&] {
+    for (auto output : outputs.getAsRange<DictionaryAttr>())
+      json->object([&] {
+        Type type = output.getAs<TypeAttr>("type").getValue();
+        string("name", output.getAs<StringAttr>("name").getValue());
+        string("type", typeName(type));
+        shape(type);
+      });
+  });
+}
+
 void ProgramWriter::writeMetrics() {
   auto metrics = module->getAttrOfType<ArrayAttr>(exec::kMetricsAttr);
   if (!metrics)
@@ -386,6 +401,7 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
     writeLayout(*target);
     writeInputs();
     writeMetrics();
+    writeOutputs();
     writeParameters();
     writeBuckets();
     writeCommunicators();

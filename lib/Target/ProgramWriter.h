@@ -30,6 +30,7 @@ private:
   void writeLayout(TargetAttr target);
   void writeInputs();
   void writeMetrics();
+  void writeOutputs();
   void writeShapes(int64_t size);
   void writeParameters();
   void writeParts(llvm::ArrayRef<graph::ParameterOp> parts);

@@ -80,6 +80,14 @@ def _as_file(data: Any, path: str, file: str) -> "Tuple[str, Optional[Loader]]":
     return file, loader
 
 
+def _given_rows(words: List[str], loader: "Optional[Loader]") -> List[str]:
+    """The rows of a loader's batches, where nothing else says how many a micro-batch has."""
+    if loader and loader.common and any(isinstance(dims[0], str) for dims in loader.inputs.values() if dims):
+        if not given_values(words, "micro-batch-size") and not given_sizes(words):
+            return [f"-micro-batch-size={loader.rows}"]
+    return []
+
+
 def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, **options: Any) -> Evaluation:
     """The mean loss of a model over the micro-batches of `data`, forward only (-eval): a path, a dict of
     arrays, or a loader, which is read once, whole. Metrics (metric="accuracy") are the result's `metrics`."""
@@ -87,13 +95,27 @@ def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, *
     with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
         data, loader = _as_file(data, path, os.path.join(folder, "data.npz"))
         words = [*config_words(config, folder), *option_words(options)]
-        if loader and loader.common and any(isinstance(dims[0], str) for dims in loader.inputs.values() if dims):
-            if not given_values(words, "micro-batch-size") and not given_sizes(words):
-                words.append(f"-micro-batch-size={loader.rows}")
+        words += _given_rows(words, loader)
         log = os.path.join(folder, "log.jsonl")
         run_tool([path, "-eval", f"-data={data}", f"-log={log}", "-quiet", *words], folder=folder)
         with open(log) as lines:
             return Evaluation.of(map(json.loads, lines))
+
+
+def predict(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
+            save_outputs: "Optional[os.PathLike[str] | str]" = None, **options: Any) -> Dict[str, np.ndarray]:
+    """The outputs of a model on `data`, forward only (-predict), by name and in the order of the data: a path, a dict
+    of arrays, or a loader, which is read once, whole. outputs=["logits"] (globs) chooses some of them;
+    resume="run" and weights="trained.safetensors" say whose weights. `save_outputs` keeps the .npz file."""
+    path = os.fspath(path)
+    with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
+        data, loader = _as_file(data, path, os.path.join(folder, "data.npz"))
+        words = [*config_words(config, folder), *option_words(options)]
+        words += _given_rows(words, loader)
+        file = os.fspath(save_outputs) if save_outputs else os.path.join(folder, "outputs.npz")
+        run_tool([path, "-predict", f"-data={data}", f"-save-outputs={file}", "-quiet", *words], folder=folder)
+        with np.load(file) as arrays:
+            return {name: arrays[name] for name in arrays.files}
 
 
 class Run:

@@ -77,7 +77,7 @@ train M | -run needs -data=FILE.npz
 train M -data=D -eval | dsopt eval MODEL measures, dsopt train MODEL trains
 eval M | -eval needs -data=FILE.npz
 export M -resume=run | dsopt export needs -save-weights=FILE.safetensors or -save-onnx=FILE
-predict M | dsopt predict is not available yet
+predict M -data=D | -predict needs -save-outputs=FILE.npz
 M train | got 2 models
 plan | no model is given
 help learning_rate | write -lr=X

@@ -100,6 +100,8 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.path = path;
   import.report = &report;
   import.loss = options.text("loss");
+  import.outputs = import.predicts = options.has("predict");
+  import.predicted = options.list("outputs");
   import.freeze = options.list("freeze");
   import.train = options.list("train");
   import.untie = options.list("untie");
@@ -188,7 +190,8 @@ bool dsopt::isStage(llvm::StringRef path) { return path.ends_with(".mlir") || pa
 
 OwningOpRef<ModuleOp> dsopt::readSource(MLIRContext &context, const ParsedOptions &options,
                                         ImportReport &report, bool warns) {
-  openDimension(options);
+  if (Dimension open = openDimension(options); options.has("predict") && open.sizes.size() > 1)
+    throw Error(1, "-predict writes outputs of one shape: give -dim=" + open.name + " one value");
   const std::string &path = options.positionals[0];
   return isStage(path) ? readModule(context, path) : importModel(context, path, options, report, warns);
 }

@@ -215,6 +215,9 @@ struct MachineLimits {
 /// The options that change what a step computes, by name, as a checkpoint keeps them.
 std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options);
 
+/// Takes a piece of an output (index into Program::outputs), those of one in the order of the data.
+using OutputSink = std::function<void(int64_t output, const char *values, int64_t bytes)>;
+
 class SessionState;
 
 class Session {
@@ -262,6 +265,8 @@ public:
   int64_t stepsSkipped() const;
   /// The loss of the parameters as they are on the first `microBatches` of `inputs` (collective).
   Evaluation evaluate(InputSource &inputs, int64_t microBatches);
+  /// The same of a program that has outputs instead of a loss: rank 0 hands them to `sink`.
+  Evaluation predict(InputSource &inputs, int64_t microBatches, const OutputSink &sink);
 
   /// Measures calls from now on, forgetting what was measured before.
   void measureCalls();

@@ -149,6 +149,9 @@ LogicalResult AgreeOp::collectAccesses(ActionContext &context) {
   if (ArrayAttr measures = getMeasuresAttr())
     for (auto [i, ref] : llvm::enumerate(refsOf(measures)))
       context.add(ref, getLengths()[i * getLengths().size() / measures.size()] * sizeof(float), true, false);
+  if (ArrayAttr outputs = getOutputsAttr())
+    for (auto [i, ref] : llvm::enumerate(refsOf(outputs)))
+      context.add(ref, getBytes()[i * getBytes().size() / outputs.size()], true, false);
   context.addScalars(*this, /*reads=*/false, /*writes=*/true);
   return success();
 }

@@ -35,6 +35,15 @@ static bool isDimension(Attribute value) {
   return dimension && hasEntry<StringAttr>(dimension, "name") && hasEntry<IntegerAttr>(dimension, "size");
 }
 
+static bool areOutputs(Attribute value) {
+  auto outputs = dyn_cast<ArrayAttr>(value);
+  return outputs && llvm::all_of(outputs, [](Attribute one) {
+           auto output = dyn_cast<DictionaryAttr>(one);
+           return output && hasEntry<StringAttr>(output, "name") && hasEntry<TypeAttr>(output, "type");
+         });
+}
+static const AttributeKind kOutputsKind = {"dictionaries of name and type", areOutputs};
+
 static bool areMetrics(Attribute value) {
   auto metrics = dyn_cast<ArrayAttr>(value);
   return metrics && llvm::all_of(metrics, [](Attribute one) {
@@ -84,6 +93,7 @@ static const AttributeRow kAttributes[] = {
     {kUpdateCallsAttr, On::Module, kCountsKind},
     {kInputsAttr, On::Module, kInputsKind},
     {kMetricsAttr, On::Module, kMetricsKind},
+    {kOutputsAttr, On::Module, kOutputsKind},
     {kDimensionAttr, On::Module, kDimensionKind},
     {kBuiltWithAttr, On::Module, kDictionaryKind},
     {kVariantAttr, On::Module, kCountKind},

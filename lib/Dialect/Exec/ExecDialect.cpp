@@ -243,6 +243,11 @@ LogicalResult AgreeOp::verify() {
     if (place < 0 || length < 1)
       return emitOpError("measures ")
              << length << " elements at place " << place << ", expected 1 or more from 0 on";
+  size_t numbers = getNumbers().size(), outputs = getOutputs() ? getOutputs()->size() : 0;
+  if (getBytes().size() != numbers || (numbers ? !outputs || outputs % numbers : outputs))
+    return emitOpError("has ") << outputs << " places of " << numbers << " outputs and " << getBytes().size()
+                               << " sizes, expected a size of each output, and as many places as there are "
+                                  "micro-batches";
   return success();
 }
 

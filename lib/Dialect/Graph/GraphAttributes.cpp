@@ -55,6 +55,8 @@ static const AttributeRow kAttributes[] = {
     {kSequentialAttr, On::Result, kUnitKind},
     {kMetricAttr, On::Result, kMetricKind},
     {kOutputAttr, On::Result, kTextKind},
+    {kPredictionAttr, On::Result, kTextKind},
+    {kShapeAttr, On::Result, kExtentsKind},
     {kNameAttr, On::Argument, kTextKind},
     {kNameAttr, On::Result, kTextKind},
     {kSeedAttr, On::Argument, kUnitKind},

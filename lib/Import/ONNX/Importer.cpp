@@ -127,8 +127,8 @@ static bool isScalarFloat(const onnx::ValueInfoProto &output) {
 
 LogicalResult Importer::chooseLoss() {
   if (options.outputs) {
-    for (const onnx::ValueInfoProto &output : file.graph().output())
-      outputs.push_back(output.name());
+    if (failed(findPredicted(file.graph(), options, outputs, location)))
+      return failure();
     return outputs.empty() ? error() << "the model has no outputs, expected one or more" : success();
   }
   auto listed = [&] {
@@ -175,10 +175,8 @@ LogicalResult Importer::chooseLoss() {
     return error() << "the loss is to be '" << loss.output
                    << "', which the model does not compute (outputs: " << listed() << ")";
   outputs.push_back(loss.output);
-  auto found = findMeasured(file.graph(), options, loss.output, location);
-  if (failed(found))
+  if (failed(findMeasured(file.graph(), options, loss.output, measured, location)))
     return failure();
-  measured = std::move(*found);
   auto unknown = llvm::find_if(
       measured, [&](const MeasuredValue &value) { return !exists(value.name) && value.name != loss.target; });
   if (unknown != measured.end())
@@ -239,7 +237,7 @@ LogicalResult Importer::makeFunction() {
 
 /// A model whose parameters are all of one narrow type is stored in it, not computed in it.
 LogicalResult Importer::chooseModelType() {
-  if (options.outputs)
+  if (options.outputs && !options.predicts)
     return success();
   FailureOr<Type> type = initializers.modelType(needed);
   if (failed(type))
@@ -441,7 +439,8 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
   for (const std::string &output : outputs) {
     results.push_back(readBinding(output));
     // Smaller ones are written as they are computed.
-    if (Type narrow = bindings[output].narrow; narrow && narrow.getIntOrFloatBitWidth() == 16)
+    if (Type narrow = bindings[output].narrow;
+        !options.predicts && narrow && narrow.getIntOrFloatBitWidth() == 16)
       results.back() = emitter.convert(results.back(), narrow);
     if (!results.back())
       return failure();
@@ -486,9 +485,8 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   func::ReturnOp::create(emitter.builder, location, results);
   function.setType(FunctionType::get(module.getContext(), function.getArgumentTypes(),
                                      llvm::to_vector(ValueRange(results).getTypes())));
-  for (auto [i, output] : llvm::enumerate(outputs))
-    function.setResultAttr(i, graph::kNameAttr,
-                           emitter.builder.getStringAttr(options.outputs ? output : "loss"));
+  if (failed(nameResults(function, options, outputs, results)))
+    return failure();
   for (auto [i, value] : llvm::enumerate(measured))
     markMeasured(function, results.size() - measured.size() + i, value);
   for (unsigned i = outputs.size(); i < results.size() - measured.size(); ++i) {

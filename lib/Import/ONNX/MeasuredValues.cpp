@@ -19,9 +19,8 @@ static bool mayBeScalar(const onnx::ValueInfoProto &output) {
                       [](auto &dim) { return !dim.has_dim_value() || dim.dim_value() == 1; });
 }
 
-FailureOr<std::vector<MeasuredValue>>
-findMeasured(const onnx::GraphProto &graph, const ImportOptions &options, StringRef loss, Location location) {
-  std::vector<MeasuredValue> found;
+LogicalResult findMeasured(const onnx::GraphProto &graph, const ImportOptions &options, StringRef loss,
+                           std::vector<MeasuredValue> &found, Location location) {
   auto add = [&](const std::string &name, bool isLogged) {
     if (llvm::none_of(found, [&](auto &one) { return one.name == name && one.isLogged == isLogged; }))
       found.push_back({name, isLogged});
@@ -42,7 +41,7 @@ findMeasured(const onnx::GraphProto &graph, const ImportOptions &options, String
   }
   for (const std::string &name : options.compared)
     add(name, false);
-  return found;
+  return success();
 }
 
 LogicalResult refuseLogged(const onnx::GraphProto &graph, const ImportOptions &options, StringRef loss,
@@ -54,6 +53,60 @@ LogicalResult refuseLogged(const onnx::GraphProto &graph, const ImportOptions &o
   return emitError(location) << "-log-outputs=" << llvm::join(options.logOutputs, ",")
                              << " matches no output of one element beside the loss (other outputs: "
                              << (others.empty() ? "none" : llvm::join(others, ", ")) << ")";
+}
+
+LogicalResult findPredicted(const onnx::GraphProto &graph, const ImportOptions &options,
+                            std::vector<std::string> &outputs, Location location) {
+  std::vector<char> chosen(graph.output_size(), options.predicted.empty());
+  for (const std::string &glob : options.predicted) {
+    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
+    if (!pattern)
+      return emitError(location) << "-outputs=" << glob << ": " << llvm::toString(pattern.takeError());
+    bool any = false;
+    std::vector<std::string> names;
+    for (auto [i, output] : llvm::enumerate(graph.output())) {
+      names.push_back(output.name());
+      if (pattern->match(output.name()))
+        any = chosen[i] = true;
+    }
+    if (!any)
+      return emitError(location) << "-outputs=" << glob
+                                 << " matches no output of the model: " << llvm::join(names, ", ");
+  }
+  for (auto [i, output] : llvm::enumerate(graph.output()))
+    if (chosen[i])
+      outputs.push_back(output.name());
+  return success();
+}
+
+/// Marks a result of @forward as the output that it is.
+static LogicalResult markPredicted(func::FuncOp function, unsigned result, Value value, StringRef output) {
+  Builder builder(function.getContext());
+  function.setResultAttr(result, graph::kPredictionAttr, builder.getStringAttr(output));
+  function.setResultAttr(result, graph::kShapeAttr,
+                         builder.getDenseI64ArrayAttr(cast<RankedTensorType>(value.getType()).getShape()));
+  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
+    value = reshape.getInput();
+  Operation *op = value.getDefiningOp();
+  if (op && !isa<graph::ConstantOp, graph::ReadOp>(op))
+    return success();
+  return emitError(function.getLoc())
+         << "output '" << output << "' is "
+         << (!op                      ? "an input"
+             : isa<graph::ReadOp>(op) ? "a parameter"
+                                      : "a constant")
+         << " itself, expected what the model computes; -outputs=GLOB chooses others";
+}
+
+LogicalResult nameResults(func::FuncOp function, const ImportOptions &options, ArrayRef<std::string> outputs,
+                          ArrayRef<Value> results) {
+  for (auto [i, output] : llvm::enumerate(outputs))
+    if (options.predicts && failed(markPredicted(function, i, results[i], output)))
+      return failure();
+    else if (!options.predicts)
+      function.setResultAttr(i, graph::kNameAttr,
+                             StringAttr::get(function.getContext(), options.outputs ? output : "loss"));
+  return success();
 }
 
 void markMeasured(func::FuncOp function, unsigned result, const MeasuredValue &value) {

@@ -21,11 +21,11 @@ struct MeasuredValue {
   mlir::Value value{};   ///< once it is built
 };
 
-/// What `options` ask for, logged outputs first: those that may have one element by what the model declares.
-/// Emits an error and fails where a glob matches no output.
-llvm::FailureOr<std::vector<MeasuredValue>> findMeasured(const onnx::GraphProto &graph,
-                                                         const ImportOptions &options, llvm::StringRef loss,
-                                                         mlir::Location location);
+/// Fills `found` with what `options` ask for, logged outputs first: those that may have one element by what
+/// the model declares. Emits an error and fails where a glob matches no output.
+llvm::LogicalResult findMeasured(const onnx::GraphProto &graph, const ImportOptions &options,
+                                 llvm::StringRef loss, std::vector<MeasuredValue> &found,
+                                 mlir::Location location);
 
 /// Emits the error that no output of one element is to be logged.
 llvm::LogicalResult refuseLogged(const onnx::GraphProto &graph, const ImportOptions &options,
@@ -33,6 +33,14 @@ llvm::LogicalResult refuseLogged(const onnx::GraphProto &graph, const ImportOpti
 
 /// Marks a result of @forward as what it is.
 void markMeasured(mlir::func::FuncOp function, unsigned result, const MeasuredValue &value);
+
+/// Fills `outputs` with those of the model that a prediction writes.
+llvm::LogicalResult findPredicted(const onnx::GraphProto &graph, const ImportOptions &options,
+                                  std::vector<std::string> &outputs, mlir::Location location);
+/// Says of the first results of @forward what they are: the loss, or outputs. Emits an error and fails where
+/// nothing computes one that a prediction writes.
+llvm::LogicalResult nameResults(mlir::func::FuncOp function, const ImportOptions &options,
+                                llvm::ArrayRef<std::string> outputs, llvm::ArrayRef<mlir::Value> results);
 
 } // namespace dsopt::onnx_import
 

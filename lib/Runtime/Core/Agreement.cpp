@@ -78,8 +78,9 @@ void Agreement::addAgreement(const Action &action) {
   if (agrees)
     throw Error(StatusInput, "program table: more than one agreement a step");
   agrees = true;
-  size_t firstMeasure = action.refs.size() - action.places.size() * program.M;
-  for (size_t i = 0; i < action.refs.size(); ++i) {
+  size_t lastMeasure = action.refs.size() - action.outputs.size() * program.M;
+  size_t firstMeasure = lastMeasure - action.places.size() * program.M;
+  for (size_t i = 0; i < lastMeasure; ++i) {
     const char *address = addresses.at(action.refs[i]);
     if (static_cast<int64_t>(i) < action.norms)
       agreed.push_back(reinterpret_cast<const int64_t *>(address));

@@ -219,10 +219,23 @@ void checkPosition(const Program &p, const Position &position) {
 /// An agreement's parts of metrics lie in their buffers, and among what is measured.
 void checkMeasures(const Program &p, const Position &position, const Action &action,
                    const std::string &where) {
-  int64_t parts = action.places.size(), others = action.refs.size() - action.norms - parts * p.M;
-  if (action.lengths.size() != action.places.size() || others < 0)
+  int64_t parts = action.places.size(), outputs = action.outputs.size();
+  int64_t others = action.refs.size() - action.norms - (parts + outputs) * p.M;
+  if (action.lengths.size() != action.places.size() || action.output_bytes.size() != action.outputs.size() ||
+      others < 0)
     bad(where + ": " + std::to_string(parts) + " places, " + std::to_string(action.lengths.size()) +
         " lengths and " + std::to_string(action.refs.size()) + " addresses of metrics and others");
+  for (int64_t i = 0; i < outputs * p.M; ++i) {
+    const Ref &ref = action.refs[action.refs.size() - outputs * p.M + i];
+    checkIndex(action.outputs[i / p.M], p.outputs.size(), where + ": output");
+    const Output &output = p.outputs[action.outputs[i / p.M]];
+    int64_t bytes = elementBytes(output.type);
+    for (int64_t size : output.shape)
+      bytes *= size;
+    if (bytes != action.output_bytes[i / p.M] || ref.offset + bytes > position.buffers[ref.buffer].bytes)
+      bad(where + ": " + std::to_string(action.output_bytes[i / p.M]) + " bytes of output '" + output.name +
+          "' in buffer '" + position.buffers[ref.buffer].name + "', expected " + std::to_string(bytes));
+  }
   for (int64_t i = 0; i < parts * p.M; ++i) {
     int64_t place = action.places[i / p.M], length = action.lengths[i / p.M];
     const Ref &ref = action.refs[action.norms + others + i];

@@ -13,6 +13,7 @@
 #include "Core/Parameters.h"
 #include "Core/RunManifest.h"
 #include "Core/SavedState.h"
+#include "Core/StateMessages.h"
 #include "Core/Together.h"
 #include "dsopt/Runtime/Convolution.h"
 #include "dsopt/Runtime/Epilogue.h"
@@ -198,7 +199,46 @@ public:
     settleState();
   }
 
-  Evaluation evaluate(InputSource &source, int64_t microBatches) {
+  /// Brings the outputs of a group's first micro-batches to rank 0, in order.
+  void deliver(const std::vector<Position> &positions, const Addresses &here, int64_t counted,
+               const OutputSink &sink) {
+    constexpr int64_t kPiece = 16 << 20;
+    for (int64_t microBatch = 0; microBatch < counted; ++microBatch) {
+      int64_t dpRank = microBatch / program.M, place = 0;
+      while (microBatchIndex(program, dpRank, place) != microBatch)
+        ++place;
+      for (size_t position = 0; position < positions.size(); ++position) {
+        int from = static_cast<int>(position * program.dp + dpRank);
+        if (info.rank != 0 && info.rank != from)
+          continue;
+        const Action &agree =
+            *std::find_if(positions[position].actions.begin(), positions[position].actions.end(),
+                          [](const Action &action) { return action.kind == ActionKind::Agree; });
+        size_t first = agree.refs.size() - agree.outputs.size() * program.M;
+        for (size_t i = 0; i < agree.outputs.size(); ++i) {
+          const Ref &ref = agree.refs[first + i * program.M + place];
+          uint64_t tag = microBatch * program.outputs.size() + agree.outputs[i];
+          for (int64_t at = 0, bytes; at < agree.output_bytes[i]; at += bytes) {
+            bytes = std::min(kPiece, agree.output_bytes[i] - at);
+            const char *values = info.rank == from ? here.at(ref) + at : nullptr;
+            if (info.rank != 0)
+              sendState(engine, program, here, ref, 0, values, bytes, tag);
+            else if (!values) {
+              arrived.resize(std::max<size_t>(arrived.size(), bytes));
+              receiveState(engine, program, ref, from, arrived.data(), bytes, tag);
+              values = arrived.data();
+            }
+            if (info.rank == 0)
+              sink(agree.outputs[i], values, bytes);
+          }
+        }
+      }
+    }
+    // What rank 0 could not write ends all.
+    engine.barrier();
+  }
+
+  Evaluation evaluate(InputSource &source, int64_t microBatches, const OutputSink *sink = nullptr) {
     if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
     settleSteps();
@@ -212,13 +252,16 @@ public:
     while (evaluation.microBatches < microBatches && !evaluation.stop) {
       // What the last group has too much is computed and left out.
       int64_t group = evaluation.microBatches / program.K;
-      Executor &executor = forward[source.chooseVariant(group) + 1]->executor;
+      Size &size = *forward[source.chooseVariant(group) + 1];
+      Executor &executor = size.executor;
       const Agreement &agreement = executor.evaluate(group, stop, evaluation);
       int64_t counted = std::min(program.K, microBatches - evaluation.microBatches);
       for (int64_t i = 0; i < counted; ++i)
         total += agreement.losses()[i];
       agreement.addMetrics(counted, sums);
       evaluation.microBatches += counted;
+      if (sink && !evaluation.stop)
+        deliver(program.positions, size.addresses, counted, *sink);
     }
     evaluation.metrics = combineMetrics(program.metrics, sums, microBatches);
     evaluation.loss = static_cast<float>(total / static_cast<double>(microBatches));
@@ -300,6 +343,7 @@ public:
   using Sizes = std::vector<std::unique_ptr<Size>>;
   std::array<Sizes, kListKinds> executed; ///< by ListKind; evaluations have theirs while they run
   const Sizes &sizesOf(ListKind kind) const { return executed[static_cast<size_t>(kind)]; }
+  std::vector<char> arrived;           ///< a piece of an output, on rank 0
   double rates = 0;                    ///< learning rates since ranks met, while they are apart
   std::optional<LossScale> lossScale;  ///< of fp16
   std::optional<Decision> pending;     ///< of the gradients that wait for their update
@@ -517,6 +561,9 @@ void Times::add(const Breakdown &one, double oneMs) {
 
 Evaluation Session::evaluate(InputSource &inputs, int64_t microBatches) {
   return state->evaluate(inputs, microBatches);
+}
+Evaluation Session::predict(InputSource &inputs, int64_t microBatches, const OutputSink &sink) {
+  return state->evaluate(inputs, microBatches, &sink);
 }
 int64_t Session::stepsDone() const { return state->steps; }
 int64_t Session::stepsSkipped() const { return state->lossScale ? state->lossScale->skipped() : 0; }

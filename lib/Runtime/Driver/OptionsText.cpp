@@ -13,7 +13,7 @@ const std::vector<CommandWord> &dsopt::runtime::commandWords() {
       {"plan", "plan", "what would happen, in bytes for each rank (-plan)"},
       {"export", "eval",
        "write what a checkpoint holds: -resume=DIR with -save-weights=FILE or -save-onnx=FILE, and -data"},
-      {"predict", "", "not available yet"},
+      {"predict", "predict", "the model's outputs on -data, into -save-outputs=FILE.npz (-predict)"},
       {"report", "", "dsopt-report: the page of RUN.jsonl"},
       {"help", "help", "all options, or one: dsopt help lr"},
   };

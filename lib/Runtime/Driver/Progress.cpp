@@ -178,6 +178,7 @@ std::string dsopt::runtime::placesLine(const RunSettings &settings, int64_t save
   };
   say("weights", settings.saveWeights);
   say("the model", settings.saveOnnx);
+  say("outputs", settings.saveOutputs);
   if (saved >= 0)
     say("the last checkpoint",
         settings.save + (settings.save.back() == '/' ? "" : "/") + checkpointName(saved));

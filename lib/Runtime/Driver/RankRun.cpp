@@ -4,6 +4,7 @@
 #include "Core/Together.h"
 #include "KernelsReport.h"
 #include "MetricsLog.h"
+#include "PredictionFile.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Cpus.h"
 #include "dsopt/Runtime/Fault.h"
@@ -179,6 +180,33 @@ bool evaluate(const Run &run, Session &session, DataSource &data, MetricsLog *lo
   return result.stop;
 }
 
+/// Writes what the program computes of `data` (collective). Whether all ranks agreed to stop meanwhile.
+bool predict(const Run &run, Session &session, MetricsLog *log, Progress &progress, Times &times) {
+  int64_t count = run.data.microBatches(), rows = run.data.rows();
+  const Program &program = run.program();
+  if (run.settings.evalBatches && run.settings.evalBatches < count) {
+    count = run.settings.evalBatches;
+    rows = rows ? count * program.micro_batch_size : 0;
+  }
+  During evaluating(Place::Evaluating);
+  std::optional<PredictionFile> file;
+  if (log)
+    file.emplace(run.settings.saveOutputs, program, count, rows);
+  Evaluation result =
+      session.predict(run.data, count, [&](int64_t output, const char *values, int64_t bytes) {
+        file->take(output, values, bytes);
+      });
+  times = result.times;
+  if (result.stop || !log)
+    return result.stop;
+  file->finish();
+  char text[64];
+  std::snprintf(text, sizeof text, "%lld micro-batches in %.1f ms", (long long)result.microBatches,
+                result.times.ms);
+  progress.line(std::string("predicted ") + text);
+  return false;
+}
+
 /// Collective: an Error if rank 0 could not write its log.
 void checkLog(Engine &engine, const MetricsLog *log) {
   std::vector<char> failed = exchanged(engine, char(log && !log->failure().empty()));
@@ -281,7 +309,9 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   };
   try {
     listen();
-    if (settings.evaluates)
+    if (!program.outputs.empty())
+      stopped = predict(run, session, log.get(), progress, times);
+    else if (settings.evaluates)
       stopped = evaluate(run, session, run.data, log.get(), progress, &times);
     auto before = std::chrono::steady_clock::now();
     while (session.stepsDone() < settings.steps && !stopped &&

@@ -40,6 +40,8 @@ struct Pair {
 constexpr StringLiteral kNames = "accuracy, top5 (or another number), perplexity, f1, precision, recall, "
                                  "mse, rmse or mae";
 
+constexpr int64_t kMostClasses = 4096;
+
 std::optional<Request> parse(StringRef text) {
   Request request;
   request.text = text;
@@ -130,9 +132,14 @@ private:
       add(ops.logLikelihood(pair->losses, pair->target, pair->ignored));
       return success();
     }
-    if (int64_t count = typeOf(pair->output).getDimSize(1); request.most > count)
-      return forward.emitError("-metric=") << request.text << ": the scores are of " << count
-                                           << " classes, expected " << request.most << " or more";
+    int64_t count = typeOf(pair->output).getDimSize(1);
+    if (request.most > count)
+      return refuse(request) << "the scores are of " << count << " classes, expected " << request.most
+                             << " or more";
+    // Ranks exchange what each micro-batch has of each class.
+    if (request.kind == Kind::Confusion && count > kMostClasses)
+      return refuse(request) << "the scores are of " << count << " classes, expected " << kMostClasses
+                             << " or fewer: each is counted in each micro-batch";
     switch (request.kind) {
     case Kind::Hits:
       add(ops.hits(classes, request.most));

@@ -90,6 +90,9 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
     };
     // Statistics stay where they are made, and what is made for them alone counts nothing.
     llvm::DenseSet<Operation *> counted{terminator->getOperand(0).getDefiningOp()};
+    if (graph::predicts(cast<func::FuncOp>(terminator->getParentOp())))
+      for (Value output : terminator->getOperands())
+        counted.insert(output.getDefiningOp());
     for (Operation *op : llvm::reverse(ops))
       if (counted.contains(op))
         for (Value operand : op->getOperands())

@@ -97,7 +97,8 @@ struct MicroBatch {
   std::vector<GatherInfo> gathers;
   int64_t stages = 1;
   std::vector<ChunkInfo> chunks;              ///< in the order of blocks
-  int64_t loss = -1;                          ///< value
+  int64_t loss = -1;                          ///< value; -1: there are outputs instead
+  std::vector<int64_t> outputs;               ///< values
   std::vector<StatisticInfo> statistics;      ///< in order of results
   std::vector<MeasureInfo> measures;          ///< in order of results
   llvm::SmallVector<mlir::Attribute> metrics; ///< of exec.metrics

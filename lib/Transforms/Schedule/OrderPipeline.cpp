@@ -4,6 +4,7 @@
 #include "Scheduling.h"
 #include "StageWriter.h"
 #include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
@@ -44,6 +45,22 @@ static void keepInputs(ModuleOp module, MicroBatch &graph) {
     inputs.push_back(entry.getDictionary(module.getContext()));
   }
   module->setAttr(exec::kInputsAttr, builder.getArrayAttr(inputs));
+}
+
+/// What a function computes that has no loss, with the shapes that the model has.
+static void keepOutputs(ModuleOp module, func::FuncOp function) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> outputs;
+  for (unsigned i = 0; graph::predicts(function) && i < function.getNumResults(); ++i) {
+    auto shape = function.getResultAttrOfType<DenseI64ArrayAttr>(i, graph::kShapeAttr);
+    Type element = getElementTypeOrSelf(function.getResultTypes()[i]);
+    NamedAttrList entry;
+    entry.set("name", function.getResultAttr(i, graph::kPredictionAttr));
+    entry.set("type", TypeAttr::get(RankedTensorType::get(shape.asArrayRef(), element)));
+    outputs.push_back(entry.getDictionary(module.getContext()));
+  }
+  if (!outputs.empty())
+    module->setAttr(exec::kOutputsAttr, builder.getArrayAttr(outputs));
 }
 
 /// All sizes of a dimension measure the same.
@@ -143,6 +160,7 @@ static LogicalResult orderFunction(func::FuncOp function) {
     StageWriter(module, *graph, ranks, microBatches, s)
         .write(slots, orders->entries ? &*orders->entries : nullptr);
   keepInputs(module, *graph);
+  keepOutputs(module, function);
   return keepMetrics(module, *graph);
 }
 

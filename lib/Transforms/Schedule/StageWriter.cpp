@@ -240,7 +240,7 @@ void StageWriter::writeReturn() {
                        out.nextOrder(), kDataParallel, kCommStream);
   }
   SmallVector<Attribute> losses;
-  for (int64_t m = 0; graph.values[graph.loss].stage == stage && m < microBatches; ++m)
+  for (int64_t m = 0; graph.loss >= 0 && graph.values[graph.loss].stage == stage && m < microBatches; ++m)
     losses.push_back(valueRef(graph.loss, m));
   SmallVector<Attribute> measures;
   SmallVector<int64_t> measured, lengths;
@@ -252,9 +252,21 @@ void StageWriter::writeReturn() {
     for (int64_t m = 0; m < microBatches; ++m)
       measures.push_back(valueRef(measure.value, m));
   }
-  out.emit<AgreeOp>(ArrayAttr::get(out.context, {}), ArrayAttr::get(out.context, losses),
-                    measures.empty() ? ArrayAttr() : ArrayAttr::get(out.context, measures), measured, lengths,
-                    out.nextOrder(), kWorld, kCommStream);
+  SmallVector<Attribute> outputs;
+  SmallVector<int64_t> numbers, sizes;
+  for (auto [number, value] : llvm::enumerate(graph.outputs)) {
+    if (graph.values[value].stage != stage)
+      continue;
+    numbers.push_back(number);
+    sizes.push_back(bytesOf(graph.values[value].type));
+    for (int64_t m = 0; m < microBatches; ++m)
+      outputs.push_back(valueRef(value, m));
+  }
+  auto listed = [&](ArrayRef<Attribute> refs) {
+    return refs.empty() ? ArrayAttr() : ArrayAttr::get(out.context, refs);
+  };
+  out.emit<AgreeOp>(ArrayAttr::get(out.context, {}), ArrayAttr::get(out.context, losses), listed(measures),
+                    measured, lengths, listed(outputs), numbers, sizes, out.nextOrder(), kWorld, kCommStream);
   if (!bytes)
     return;
   SmallVector<Attribute> targets;

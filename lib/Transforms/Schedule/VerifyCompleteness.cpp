@@ -75,6 +75,8 @@ static int64_t countMeasured(ModuleOp module) {
 LogicalResult Completeness::countMicroBatches() {
   AgreeOp taker;
   SmallVector<char> measured(countMeasured(module), 0);
+  auto outputs = module->getAttrOfType<ArrayAttr>(kOutputsAttr);
+  SmallVector<char> delivered(outputs ? outputs.size() : 0, 0);
   for (ProgramOp program : programs) {
     SmallVector<AgreeOp> agreements(getSchedule(program).getBody().front().getOps<AgreeOp>());
     if (agreements.size() != 1)
@@ -89,6 +91,12 @@ LogicalResult Completeness::countMicroBatches() {
           return agree.emitOpError("measures element ")
                  << element << " of the metrics, expected each of " << measured.size() << " once in a step ("
                  << kMetricsAttr << ")";
+    for (int64_t number : agree.getNumbers()) {
+      if (number < 0 || number >= (int64_t)delivered.size() || delivered[number]++)
+        return agree.emitOpError("has output ") << number << ", expected each of " << delivered.size()
+                                                << " once in a step (" << kOutputsAttr << ")";
+      microBatches = agree.getOutputs()->size() / agree.getNumbers().size();
+    }
     if (agree.getLosses().empty())
       continue;
     if (taker) {
@@ -99,10 +107,13 @@ LogicalResult Completeness::countMicroBatches() {
     taker = agree;
     microBatches = agree.getLosses().size();
   }
+  if (llvm::is_contained(delivered, 0))
+    return ProgramOp(programs.front()).emitOpError("and no other position has output ")
+           << llvm::find(delivered, 0) - delivered.begin() << " (" << kOutputsAttr << ")";
   if (llvm::is_contained(measured, 0))
     return ProgramOp(programs.front()).emitOpError("and no other position measures element ")
            << llvm::find(measured, 0) - measured.begin() << " of the metrics (" << kMetricsAttr << ")";
-  if (!taker)
+  if (!taker && delivered.empty())
     return ProgramOp(programs.front())
         .emitOpError("and no other position agrees on losses, expected one for "
                      "each micro-batch of the position that computes them");

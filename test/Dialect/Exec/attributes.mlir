@@ -3,6 +3,7 @@
 // Each where it belongs.
 module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "rows", size = 8 : i64},
                    exec.inputs = [{bound = 9 : i64, ignore_index = -100 : i64, label = true, name = "y", type = tensor<4xi64>}],
+                   exec.outputs = [{name = "logits", type = tensor<4x2xf32>}],
                    exec.metrics = [{name = "accuracy", combine = "ratio", parts = array<i64: 1, 1>}],
                    exec.update_calls = {"update.adam" = 0 : i64}} {
   func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>, exec.parameter = @w},

@@ -540,3 +540,12 @@ exec.program @p position 0 blocks [0, 1] {
     exec.agree norms [] losses [] measures [@a, @b] places [2] lengths [0] order 0 over @world on @comm
   }
 }
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.agree' op has 1 places of 2 outputs and 2 sizes, expected a size of each output, and as many places as there are micro-batches}}
+    exec.agree norms [] losses [] outputs [@a] numbers [0, 1] bytes [4, 4] order 0 over @world on @comm
+  }
+}

@@ -137,6 +137,22 @@ TEST(Program, MeasuresMetrics) {
             "program table: program.metrics[0].combine: unknown name 'median'");
 }
 
+TEST(Program, HasOutputs) {
+  auto with = [](const std::string &action) {
+    std::string text = kGood;
+    text.replace(text.find("\"dp\""), 0, R"("outputs": [{"name": "o", "type": "f32", "shape": [2]}], )");
+    return failure(text, "\"kind\": \"agree\"", "\"kind\": \"agree\", " + action);
+  };
+  const char *refs = R"("refs": [[0, 0, 0, 0], [0, 1, 0, 0]], )";
+  EXPECT_EQ(with(std::string(refs) + R"("outputs": [0], "output_bytes": [8])"), "");
+  EXPECT_EQ(with(std::string(refs) + R"("outputs": [1], "output_bytes": [8])"),
+            "program table: action 6 (): output: index 1, expected less than 1");
+  EXPECT_EQ(with(std::string(refs) + R"("outputs": [0], "output_bytes": [4])"),
+            "program table: action 6 (): 4 bytes of output 'o' in buffer 'x', expected 8");
+  EXPECT_EQ(with(R"("outputs": [0], "output_bytes": [8])"),
+            "program table: action 6 (): 0 places, 0 lengths and 0 addresses of metrics and others");
+}
+
 TEST(Program, CombinesMetrics) {
   std::vector<Metric> metrics = {{"a", Combine::Mean, {1}},         {"b", Combine::Root, {1}},
                                  {"c", Combine::Ratio, {1, 1}},     {"d", Combine::Exponential, {1, 1}},

@@ -20,6 +20,17 @@ module attributes {dsopt.options = {metric = ["accuracy"]}} {
 
 // -----
 
+module attributes {dsopt.options = {metric = ["f1:out,y"]}} {
+  // expected-error@+1 {{-metric=f1:out,y: the scores are of 5000 classes, expected 4096 or fewer: each is counted in each micro-batch}}
+  func.func @forward(%x: tensor<8x5000xf32> {graph.name = "x"}, %y: tensor<8xi32> {graph.name = "y"})
+      -> (tensor<f32> {graph.name = "loss"}, tensor<8x5000xf32> {graph.output = "out"}, tensor<8xi32> {graph.output = "y"}) {
+    %loss = graph.reduce_mean %x {axes = array<i64: 0, 1>} : (tensor<8x5000xf32>) -> tensor<f32>
+    return %loss, %x, %y : tensor<f32>, tensor<8x5000xf32>, tensor<8xi32>
+  }
+}
+
+// -----
+
 module attributes {dsopt.options = {metric = ["mse:out,y"]}} {
   // expected-error@+1 {{-metric=mse:out,y: compares 'tensor<8xf32>' with 'tensor<4xf32>', expected floats and what has their shape}}
   func.func @forward(%x: tensor<8xf32> {graph.name = "x"}, %y: tensor<4xf32> {graph.name = "y"})

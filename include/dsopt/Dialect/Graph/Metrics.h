@@ -17,6 +17,15 @@ inline constexpr llvm::StringLiteral kOutputAttr = "graph.output";
 /// On a result of a function: the metric that it is a part of. All parts of one stand in their order.
 inline constexpr llvm::StringLiteral kMetricAttr = "graph.metric";
 
+/// On a result of a function that has no loss: the output that it is, and its shape.
+inline constexpr llvm::StringLiteral kPredictionAttr = "graph.prediction";
+inline constexpr llvm::StringLiteral kShapeAttr = "graph.shape";
+
+/// Whether a function computes outputs, which are all of its results, instead of a loss.
+inline bool predicts(mlir::func::FuncOp function) {
+  return function.getNumResults() > 0 && function.getResultAttr(0, kPredictionAttr);
+}
+
 /// A result of a function that is a part of a metric.
 struct MetricPart {
   unsigned result = 0;
