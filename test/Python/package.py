@@ -96,18 +96,14 @@ check("eval_accuracy has not improved on" in result.stopped, result)
 check([line["eval_accuracy"] for line in result.metrics if "eval_accuracy" in line][0] == measured.metrics["accuracy"], result.metrics)
 
 # Outputs, of rows and of micro-batches.
-proto = onnx.load(model)
-scores = next(node.input[0] for node in proto.graph.node if node.op_type == "SoftmaxCrossEntropyLoss")
-proto.graph.output.append(onnx.helper.make_tensor_value_info(scores, onnx.TensorProto.FLOAT, None))
-onnx.save(proto, path("outputs.onnx"))
-outputs = dsopt.predict(path("outputs.onnx"), npz, outputs=[scores])
-check(list(outputs) == [scores] and outputs[scores].shape[:2] == (32, 8), outputs)
-right = outputs[scores].argmax(-1) == inputs[next(name for name in inputs if inputs[name].dtype.kind == "i")]
+outputs = dsopt.predict(model, npz, outputs=["logits"])
+check(list(outputs) == ["logits"] and outputs["logits"].shape[:2] == (32, 8), outputs)
+right = outputs["logits"].argmax(-1) == inputs[next(name for name in inputs if inputs[name].dtype.kind == "i")]
 check(abs(right.mean() - measured.metrics["accuracy"]) < 1e-6, right.mean())
 lists = {name: value.reshape(-1, *value.shape[2:])[:21] for name, value in inputs.items()}
-rows = dsopt.predict(path("outputs.onnx"), lists, outputs=[scores], dp=2, save_outputs=path("outputs.npz"))[scores]
-check(np.array_equal(rows, outputs[scores].reshape(-1, rows.shape[-1])[:21]), "rows")
-check(np.array_equal(np.load(path("outputs.npz"))[scores], rows), "the file")
+rows = dsopt.predict(model, lists, outputs=["logits"], dp=2, save_outputs=path("outputs.npz"))["logits"]
+check(np.array_equal(rows, outputs["logits"].reshape(-1, rows.shape[-1])[:21]), "rows")
+check(np.array_equal(np.load(path("outputs.npz"))["logits"], rows), "the file")
 
 # PyTorch's names and orientation, from the map in the model.
 proto = onnx.load(model)
