@@ -402,8 +402,7 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
     trace->note(step, Trace::Step, begin, Clock::now());
 }
 
-const Agreement &Executor::evaluate(int64_t group, std::atomic<bool> &stop,
-                                              Evaluation &evaluation) {
+const Agreement &Executor::evaluate(int64_t group, std::atomic<bool> &stop, Evaluation &evaluation) {
   step = group;
   stopRequest = &stop;
   Breakdown times;

@@ -2,6 +2,7 @@
 
 #include "dsopt/Runtime/Session.h"
 #include "Core/AsyncSave.h"
+#include "Core/DeliverOutputs.h"
 #include "Core/DeviceRank.h"
 #include "Core/Executor.h"
 #include "Core/FirstTouch.h"
@@ -13,7 +14,6 @@
 #include "Core/Parameters.h"
 #include "Core/RunManifest.h"
 #include "Core/SavedState.h"
-#include "Core/StateMessages.h"
 #include "Core/Together.h"
 #include "dsopt/Runtime/Convolution.h"
 #include "dsopt/Runtime/Epilogue.h"
@@ -199,45 +199,6 @@ public:
     settleState();
   }
 
-  /// Brings the outputs of a group's first micro-batches to rank 0, in order.
-  void deliver(const std::vector<Position> &positions, const Addresses &here, int64_t counted,
-               const OutputSink &sink) {
-    constexpr int64_t kPiece = 16 << 20;
-    for (int64_t microBatch = 0; microBatch < counted; ++microBatch) {
-      int64_t dpRank = microBatch / program.M, place = 0;
-      while (microBatchIndex(program, dpRank, place) != microBatch)
-        ++place;
-      for (size_t position = 0; position < positions.size(); ++position) {
-        int from = static_cast<int>(position * program.dp + dpRank);
-        if (info.rank != 0 && info.rank != from)
-          continue;
-        const Action &agree =
-            *std::find_if(positions[position].actions.begin(), positions[position].actions.end(),
-                          [](const Action &action) { return action.kind == ActionKind::Agree; });
-        size_t first = agree.refs.size() - agree.outputs.size() * program.M;
-        for (size_t i = 0; i < agree.outputs.size(); ++i) {
-          const Ref &ref = agree.refs[first + i * program.M + place];
-          uint64_t tag = microBatch * program.outputs.size() + agree.outputs[i];
-          for (int64_t at = 0, bytes; at < agree.output_bytes[i]; at += bytes) {
-            bytes = std::min(kPiece, agree.output_bytes[i] - at);
-            const char *values = info.rank == from ? here.at(ref) + at : nullptr;
-            if (info.rank != 0)
-              sendState(engine, program, here, ref, 0, values, bytes, tag);
-            else if (!values) {
-              arrived.resize(std::max<size_t>(arrived.size(), bytes));
-              receiveState(engine, program, ref, from, arrived.data(), bytes, tag);
-              values = arrived.data();
-            }
-            if (info.rank == 0)
-              sink(agree.outputs[i], values, bytes);
-          }
-        }
-      }
-    }
-    // What rank 0 could not write ends all.
-    engine.barrier();
-  }
-
   Evaluation evaluate(InputSource &source, int64_t microBatches, const OutputSink *sink = nullptr) {
     if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
@@ -261,7 +222,7 @@ public:
       agreement.addMetrics(counted, sums);
       evaluation.microBatches += counted;
       if (sink && !evaluation.stop)
-        deliver(program.positions, size.addresses, counted, *sink);
+        deliverOutputs(program, info, engine, size.addresses, counted, arrived, *sink);
     }
     evaluation.metrics = combineMetrics(program.metrics, sums, microBatches);
     evaluation.loss = static_cast<float>(total / static_cast<double>(microBatches));
