@@ -16,8 +16,8 @@ namespace dsopt {
 /// Graph to dist: what is trained, as which kernels, and where it lives.
 static const char *const kToDist[] = {
     // stage 2: autodiff
-    "canonicalize", "cse", "raise-normalizations", "raise-activations", "raise-rotary", "raise-attention",
-    "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward", "merge-loss-gradient",
+    "canonicalize", "cse", "attach-metrics", "raise-normalizations", "raise-activations", "raise-rotary",
+    "raise-attention", "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward", "merge-loss-gradient",
     "append-optimizer", "build-matrix-updates", "verify-graph",
     // stage 3: kernels, for a target
     "attach-target", "raise-convolutions", "raise-epilogues", "decompose-composites", "flatten-rows",

@@ -265,6 +265,16 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         auto list = llvm::to_vector(agree.getNorms().getAsRange<exec::RefAttr>());
         json->attribute("norms", int64_t(list.size()));
         llvm::append_range(list, agree.getLosses().getAsRange<exec::RefAttr>());
+        if (ArrayAttr measures = agree.getMeasuresAttr()) {
+          llvm::append_range(list, measures.getAsRange<exec::RefAttr>());
+          numbers("places", agree.getPlaces());
+          numbers("lengths", agree.getLengths());
+        }
+        if (ArrayAttr outputs = agree.getOutputsAttr()) {
+          llvm::append_range(list, outputs.getAsRange<exec::RefAttr>());
+          numbers("outputs", agree.getNumbers());
+          numbers("output_bytes", agree.getBytes());
+        }
         refs(list);
         return success();
       })

@@ -100,6 +100,35 @@ static std::string libraryChoices(ModuleOp module) {
              : llvm::utohexstr(llvm::xxh3_64bits(llvm::join(choices, "\n")), /*LowerCase=*/true, 16);
 }
 
+void ProgramWriter::writeOutputs() {
+  auto outputs = module->getAttrOfType<ArrayAttr>(exec::kOutputsAttr);
+  if (!outputs)
+    return;
+  json->attributeArray("outputs", [&] {
+    for (auto output : outputs.getAsRange<DictionaryAttr>())
+      json->object([&] {
+        Type type = output.getAs<TypeAttr>("type").getValue();
+        string("name", output.getAs<StringAttr>("name").getValue());
+        string("type", typeName(type));
+        shape(type);
+      });
+  });
+}
+
+void ProgramWriter::writeMetrics() {
+  auto metrics = module->getAttrOfType<ArrayAttr>(exec::kMetricsAttr);
+  if (!metrics)
+    return;
+  json->attributeArray("metrics", [&] {
+    for (auto metric : metrics.getAsRange<DictionaryAttr>())
+      json->object([&] {
+        for (StringRef key : {"name", "combine"})
+          string(key, metric.getAs<StringAttr>(key).getValue());
+        numbers("parts", metric.getAs<DenseI64ArrayAttr>("parts"));
+      });
+  });
+}
+
 /// The shapes of a variant's inputs, as its programs read them.
 void ProgramWriter::writeShapes(int64_t size) {
   llvm::StringMap<Type> types;
@@ -391,6 +420,8 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
     writeImages(*target, images);
     writeLayout(*target);
     writeInputs();
+    writeMetrics();
+    writeOutputs();
     writeParameters();
     writeBuckets();
     writeCommunicators();

@@ -29,6 +29,8 @@ private:
   void writeImages(TargetAttr target, llvm::ArrayRef<DeviceImage> images);
   void writeLayout(TargetAttr target);
   void writeInputs();
+  void writeMetrics();
+  void writeOutputs();
   void writeShapes(int64_t size);
   void writeParameters();
   void writeParts(llvm::ArrayRef<graph::ParameterOp> parts);

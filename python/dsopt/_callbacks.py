@@ -13,7 +13,7 @@ from ._tools import DsoptError, given_count, given_values, warn
 
 Record = Dict[str, Any]
 _SMALLER = ("loss", "perplexity", "mse", "mae", "rmse", "error", "norm")
-_LARGER = ("accuracy", "top1", "top5", "f1", "precision", "recall", "auc", "r2")
+_LARGER = ("accuracy", "f1", "precision", "recall", "auc", "r2")
 
 
 class Stop:
@@ -77,6 +77,8 @@ def mode_of(metric: str, mode: Optional[str]) -> str:
         return mode  # type: ignore[return-value]
     if mode is not None:
         raise ValueError(f"mode={mode!r}: expected 'min' or 'max'")
+    if re.search(r"top\d+$", metric):
+        return "max"
     for endings, what in ((_SMALLER, "min"), (_LARGER, "max")):
         if metric.endswith(endings):
             return what

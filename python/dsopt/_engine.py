@@ -27,7 +27,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 import numpy as np
 
 from ._export import export, named_inputs
-from ._run import Result, Run
+from ._run import Evaluation, Result, Run
 from ._stream import to_array
 from ._tools import DsoptError, run_tool
 from ._weights import load_weights
@@ -386,9 +386,8 @@ class Engine:
         with open(log) as lines:
             return [json.loads(line) for line in lines]
 
-    def _measure(self, parts: List[Dict[str, np.ndarray]]) -> float:
-        lines = self._other_run(parts, "-eval")
-        return next(line["eval_loss"] for line in lines if "eval_loss" in line)
+    def _measure(self, parts: List[Dict[str, np.ndarray]]) -> Evaluation:
+        return Evaluation.of(self._other_run(parts, "-eval"))
 
     def bring_home(self) -> None:
         """Loads the weights of the steps so far into the model, where that has not been done: a run of its own, on a

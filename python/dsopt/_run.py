@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -35,6 +35,21 @@ class Result:
     metrics: List[Dict[str, Any]] = field(repr=False, default_factory=list)  #: all lines of the log
     stopped: Optional[str] = None  #: why a callback ended it
     best: Optional[Best] = None  #: the checkpoint that keep_best= kept
+
+
+class Evaluation(float):
+    """A mean loss, and as `metrics` what else was measured (metric=, log_outputs=), by name."""
+    metrics: Dict[str, float]
+
+    @classmethod
+    def of(cls, lines: Iterable[Dict[str, Any]]) -> "Evaluation":
+        """That of a log's first evaluation."""
+        line = next(line for line in lines if "eval_loss" in line)
+        measured = cls(float("nan") if line["eval_loss"] is None else line["eval_loss"])
+        own = ("eval_loss", "eval_batches", "eval_ms")
+        measured.metrics = {name[5:]: float(value) for name, value in line.items()
+                            if name.startswith("eval_") and name not in own}
+        return measured
 
 
 def plan(path: "os.PathLike[str] | str", *, config: Any = None, data: Any = None, **options: Any) -> Dict[str, Any]:
@@ -65,20 +80,42 @@ def _as_file(data: Any, path: str, file: str) -> "Tuple[str, Optional[Loader]]":
     return file, loader
 
 
-def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, **options: Any) -> float:
+def _given_rows(words: List[str], loader: "Optional[Loader]") -> List[str]:
+    """The rows of a loader's batches, where nothing else says how many a micro-batch has."""
+    if loader and loader.common and any(isinstance(dims[0], str) for dims in loader.inputs.values() if dims):
+        if not given_values(words, "micro-batch-size") and not given_sizes(words):
+            return [f"-micro-batch-size={loader.rows}"]
+    return []
+
+
+def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, **options: Any) -> Evaluation:
     """The mean loss of a model over the micro-batches of `data`, forward only (-eval): a path, a dict of
-    arrays, or a loader, which is read once, whole."""
+    arrays, or a loader, which is read once, whole. Metrics (metric="accuracy") are the result's `metrics`."""
     path = os.fspath(path)
     with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
         data, loader = _as_file(data, path, os.path.join(folder, "data.npz"))
         words = [*config_words(config, folder), *option_words(options)]
-        if loader and loader.common and any(isinstance(dims[0], str) for dims in loader.inputs.values() if dims):
-            if not given_values(words, "micro-batch-size") and not given_sizes(words):
-                words.append(f"-micro-batch-size={loader.rows}")
+        words += _given_rows(words, loader)
         log = os.path.join(folder, "log.jsonl")
         run_tool([path, "-eval", f"-data={data}", f"-log={log}", "-quiet", *words], folder=folder)
         with open(log) as lines:
-            return next(line["eval_loss"] for line in map(json.loads, lines) if "eval_loss" in line)
+            return Evaluation.of(map(json.loads, lines))
+
+
+def predict(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
+            save_outputs: "Optional[os.PathLike[str] | str]" = None, **options: Any) -> Dict[str, np.ndarray]:
+    """The outputs of a model on `data`, forward only (-predict), by name and in the order of the data: a path, a dict
+    of arrays, or a loader, which is read once, whole. outputs=["logits"] (globs) chooses some of them;
+    resume="run" and weights="trained.safetensors" say whose weights. `save_outputs` keeps the .npz file."""
+    path = os.fspath(path)
+    with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
+        data, loader = _as_file(data, path, os.path.join(folder, "data.npz"))
+        words = [*config_words(config, folder), *option_words(options)]
+        words += _given_rows(words, loader)
+        file = os.fspath(save_outputs) if save_outputs else os.path.join(folder, "outputs.npz")
+        run_tool([path, "-predict", f"-data={data}", f"-save-outputs={file}", "-quiet", *words], folder=folder)
+        with np.load(file) as arrays:
+            return {name: arrays[name] for name in arrays.files}
 
 
 class Run:

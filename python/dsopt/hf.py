@@ -96,7 +96,10 @@ class _Log(Callback):
         step = self._place(record)
         if step % self._evaluation == 0 or step == self._steps:
             trainer = self._trainer
-            metrics = {"eval_loss": trainer._measured(record["eval_loss"]), "eval_runtime": record["eval_ms"] / 1e3}
+            metrics = {name: value for name, value in record.items() if name.startswith("eval_")}
+            metrics["eval_loss"] = trainer._measured(record["eval_loss"])
+            metrics["eval_runtime"] = metrics.pop("eval_ms") / 1e3
+            del metrics["eval_batches"]
             trainer.log(metrics)
             control = trainer.callback_handler.on_evaluate(trainer.args, trainer.state, trainer.control, metrics)
             return not control.should_training_stop or step == self._steps

@@ -39,7 +39,7 @@ M --logging_steps 10 | write -log-every=10
 M --resume_from_checkpoint out | write -resume=out
 M --gradient_checkpointing | write -recompute=full
 M --report_to wandb | write -log=FILE.jsonl
-M --metrics accuracy | a run measures its loss
+M --metrics accuracy | write -metric=accuracy
 M --zero_stage 3 | (of DeepSpeed): write -zero=3
 M --deepspeed ds.json | write -config=ds.json
 M --num_gpus 4 | write -dp=4
@@ -77,7 +77,7 @@ train M | -run needs -data=FILE.npz
 train M -data=D -eval | dsopt eval MODEL measures, dsopt train MODEL trains
 eval M | -eval needs -data=FILE.npz
 export M -resume=run | dsopt export needs -save-weights=FILE.safetensors or -save-onnx=FILE
-predict M | dsopt predict is not available yet
+predict M -data=D | -predict needs -save-outputs=FILE.npz
 M train | got 2 models
 plan | no model is given
 help learning_rate | write -lr=X

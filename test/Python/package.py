@@ -86,6 +86,25 @@ check(len(caught) == 1 and "the compiler decides this by itself" in str(caught[0
 result = dsopt.train(model, items(8), lr=1e-2, micro_batches=2, eval_data=npz, eval_every=2)
 check(len(result.eval_losses) == 2, result)
 
+# Metrics: in records, as what an evaluation measured, and as what a callback looks at.
+measured = dsopt.evaluate(model, npz, metric=["accuracy", "perplexity"])
+check(measured == dsopt.evaluate(model, npz) and set(measured.metrics) == {"accuracy", "perplexity"}, measured.metrics)
+check(abs(measured.metrics["perplexity"] / np.exp(measured) - 1) < 1e-5 and 0 < measured.metrics["accuracy"] < 1, measured.metrics)
+result = dsopt.train(model, npz, lr=0, weight_decay=0, steps=8, micro_batches=2, eval_data=npz, eval_every=1, metric="accuracy",
+                     stop_after=dsopt.StopAfter("eval_accuracy", patience=2))
+check("eval_accuracy has not improved on" in result.stopped, result)
+check([line["eval_accuracy"] for line in result.metrics if "eval_accuracy" in line][0] == measured.metrics["accuracy"], result.metrics)
+
+# Outputs, of rows and of micro-batches.
+outputs = dsopt.predict(model, npz, outputs=["logits"])
+check(list(outputs) == ["logits"] and outputs["logits"].shape[:2] == (32, 8), outputs)
+right = outputs["logits"].argmax(-1) == inputs[next(name for name in inputs if inputs[name].dtype.kind == "i")]
+check(abs(right.mean() - measured.metrics["accuracy"]) < 1e-6, right.mean())
+lists = {name: value.reshape(-1, *value.shape[2:])[:21] for name, value in inputs.items()}
+rows = dsopt.predict(model, lists, outputs=["logits"], dp=2, save_outputs=path("outputs.npz"))["logits"]
+check(np.array_equal(rows, outputs["logits"].reshape(-1, rows.shape[-1])[:21]), "rows")
+check(np.array_equal(np.load(path("outputs.npz"))["logits"], rows), "the file")
+
 # PyTorch's names and orientation, from the map in the model.
 proto = onnx.load(model)
 names = [initializer.name for initializer in proto.graph.initializer]

@@ -40,7 +40,7 @@ std::vector<double> dsopt::report::listOf(const json &object, const char *key) {
   return values;
 }
 
-const Series &dsopt::report::seriesOf(const Log &log, const char *name) {
+const Series &dsopt::report::seriesOf(const Log &log, const std::string &name) {
   static const Series none;
   auto it = log.series.find(name);
   return it == log.series.end() ? none : it->second;

@@ -21,7 +21,7 @@ std::string textOf(const nlohmann::json &object, const char *key);
 /// A list of numbers, empty where there is none.
 std::vector<double> listOf(const nlohmann::json &object, const char *key);
 /// A run's values of that name, none where it has not logged it.
-const Series &seriesOf(const Log &log, const char *name);
+const Series &seriesOf(const Log &log, const std::string &name);
 
 /// One column a run, one row a fact; facts that no run has are left out.
 std::string factTable(const std::vector<Log> &logs);

@@ -33,23 +33,36 @@ static std::string figure(const std::vector<Log> &logs, const std::string &title
   return lineChart(title, lines, logs.size() == 1 ? logs[0].resumed : std::vector<int64_t>());
 }
 
-static std::string lossFigure(const std::vector<Log> &logs) {
+/// The loss or a metric, in training and as evaluations measured it.
+static std::string measuredFigure(const std::vector<Log> &logs, const std::string &name) {
   std::vector<Line> lines;
   bool several = logs.size() > 1;
   for (size_t i = 0; i < logs.size(); ++i) {
     int color = static_cast<int>(i) % kColors;
     lines.push_back({.name = several ? logs[i].name : "training",
                      .color = color,
-                     .values = &seriesOf(logs[i], "loss"),
+                     .values = &seriesOf(logs[i], name),
                      .smooth = true,
                      .dotted = i / kColors % 2 == 1});
     lines.push_back({.name = several ? logs[i].name + " evaluation" : "evaluation",
                      .color = several ? color : 1,
-                     .values = &seriesOf(logs[i], "eval_loss"),
+                     .values = &seriesOf(logs[i], "eval_" + name),
                      .points = true,
                      .tone = several});
   }
-  return lineChart("loss", lines, several ? std::vector<int64_t>() : logs[0].resumed);
+  return lineChart(name, lines, several ? std::vector<int64_t>() : logs[0].resumed);
+}
+
+/// The metrics of all logs, each once.
+static std::vector<std::string> metricsOf(const std::vector<Log> &logs) {
+  std::vector<std::string> names;
+  for (const Log &log : logs)
+    if (auto found = log.run.is_object() ? log.run.find("metrics") : log.run.end();
+        found != log.run.end() && found->is_array())
+      for (const json &name : *found)
+        if (name.is_string() && std::find(names.begin(), names.end(), name) == names.end())
+          names.push_back(name);
+  return names;
 }
 
 /// The parameters whose norms are largest in the middle of the run's values; the others can be chosen.
@@ -135,8 +148,10 @@ std::string figures(const std::vector<Log> &logs) {
       out += "<p class='note'>" + escaped((several ? log.name + ": " : "") + note) + "</p>\n";
   if (several)
     out += "<h2>Compared</h2>\n" + comparison(logs, kColors);
-  out += "<h2>Training</h2>\n<div class='grid'>\n" + lossFigure(logs) +
-         figure(logs, "learning rate", "lr", /*smooth=*/false) + figure(logs, "gradient norm", "grad_norm") +
+  out += "<h2>Training</h2>\n<div class='grid'>\n" + measuredFigure(logs, "loss");
+  for (const std::string &name : metricsOf(logs))
+    out += measuredFigure(logs, name);
+  out += figure(logs, "learning rate", "lr", /*smooth=*/false) + figure(logs, "gradient norm", "grad_norm") +
          figure(logs, "tokens per second", "tokens_per_s");
   if (std::all_of(logs.begin(), logs.end(),
                   [](const Log &log) { return seriesOf(log, "tokens_per_s").empty(); }))

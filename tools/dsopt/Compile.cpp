@@ -100,9 +100,19 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.path = path;
   import.report = &report;
   import.loss = options.text("loss");
+  import.outputs = import.predicts = options.has("predict");
+  import.predicted = options.list("outputs");
   import.freeze = options.list("freeze");
   import.train = options.list("train");
   import.untie = options.list("untie");
+  for (const std::string &glob : options.list("log-outputs"))
+    import.logOutputs.push_back(glob.empty() ? "*" : glob);
+  for (const std::string &metric : options.list("metric")) {
+    auto [output, labels] = llvm::StringRef(metric).split(':').second.rsplit(',');
+    for (llvm::StringRef name : {output, labels})
+      if (!name.empty())
+        import.compared.push_back(name.str());
+  }
   // A file's values are read when the program runs; the model's own may be absent then.
   std::string weights = options.text("weights");
   bool ownWeights = weights.empty() || llvm::sys::fs::is_directory(weights);
@@ -181,7 +191,8 @@ bool dsopt::isStage(llvm::StringRef path) { return path.ends_with(".mlir") || pa
 
 OwningOpRef<ModuleOp> dsopt::readSource(MLIRContext &context, const ParsedOptions &options,
                                         ImportReport &report, bool warns) {
-  openDimension(options);
+  if (Dimension open = openDimension(options); options.has("predict") && open.sizes.size() > 1)
+    throw Error(1, "-predict writes outputs of one shape: give -dim=" + open.name + " one value");
   const std::string &path = options.positionals[0];
   return isStage(path) ? readModule(context, path) : importModel(context, path, options, report, warns);
 }

@@ -351,7 +351,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   if (options.has("momentum") || !getOption(module, "momentum"))
     setInteger("momentum", options.number("momentum") > 0);
   text("muon-adjust", "muon_adjust");
-  for (auto [name, key] : {std::pair("no-decay", "no_decay"), std::pair("muon-except", "muon_except")})
+  for (auto [name, key] : {std::pair("no-decay", "no_decay"), std::pair("muon-except", "muon_except"),
+                           std::pair("metric", "metric")})
     if (options.has(name))
       setList(key, options.list(name));
   for (auto [name, key] : {std::pair("lr-scale", "lr_scale"), std::pair("decay-scale", "decay_scale")}) {
@@ -370,7 +371,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     int64_t localRanks = launcher.worldSize ? launcher.localSize : layout.dp * layout.pp;
     setInteger("threads", options.has("threads") ? given : std::max<int64_t>(1, cpus / localRanks));
   }
-  if (options.has("eval"))
+  if (options.has("eval") || options.has("predict"))
     setInteger("train", 0);
   if (!getOption(module, "command"))
     setText("command", commandLine);
@@ -380,8 +381,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     if (const runtime::OptionRow *row = runtime::findOption(name); row && row->use == OptionUse::Run)
       defaults.set(name, builder.getStringAttr(llvm::join(values, ",")));
   // The path of the data is not part of a program.
-  for (const char *name : {"data", "eval", "eval-data", "log", "quiet", "save-weights", "save-onnx", "trace",
-                           "compare", "breakdown", "report"})
+  for (const char *name : {"data", "eval", "eval-data", "log", "quiet", "save-outputs", "save-weights",
+                           "save-onnx", "trace", "compare", "breakdown", "report"})
     defaults.erase(name);
   setOption(module, "run_defaults", defaults.getDictionary(module.getContext()));
 }

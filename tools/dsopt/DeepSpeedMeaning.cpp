@@ -191,7 +191,8 @@ private:
         if (std::string path = params + "." + key; config.has(path))
           set(option, config.text(path), path);
     if (isZeroOne && config.has(params + ".bias_correction"))
-      without[params + ".bias_correction"] = "0/1 Adam corrects its bias, by how often its variance was updated";
+      without[params + ".bias_correction"] =
+          "0/1 Adam corrects its bias, by how often its variance was updated";
     if (isLamb)
       coefficients(params + ".", own);
     for (auto [key, option] :

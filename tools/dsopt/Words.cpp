@@ -62,10 +62,6 @@ std::optional<int> dsopt::parseWords(int argc, char **argv, ParsedOptions &optio
   }
   if (name == "report")
     becomeReport(argv + 1);
-  if (name == "predict")
-    throw Error(
-        1, "dsopt predict is not available yet; dsopt eval MODEL measures the loss (a file of that name is "
-           "./predict)");
   options = runtime::parseOptions(argc - 1, argv + 1, runtime::Tool::Compiler);
   // Where both are given, the option says more (-plan=json).
   options.setDefault(word->option, "");

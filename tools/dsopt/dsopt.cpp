@@ -151,6 +151,28 @@ static void printError(const Error &error) {
     llvm::errs() << "dsopt: error: " << error.what() << "\n";
 }
 
+/// A program predicts, or has a loss.
+static void checkPrediction(const ParsedOptions &options) {
+  if (options.has("log-outputs") && !options.positionals.empty() && isStage(options.positionals[0]))
+    throw Error(1, "-log-outputs got " + options.positionals[0] + ", expected an ONNX model");
+  if (!options.has("predict")) {
+    for (const char *name : {"outputs", "save-outputs"})
+      if (options.has(name))
+        throw Error(1, std::string("option -") + name + " needs -predict");
+    return;
+  }
+  for (const char *name : {"eval", "loss", "metric", "log-outputs"})
+    if (options.has(name))
+      throw Error(1, std::string("option -") + name + " is about the loss, of which -predict computes none");
+  if (!options.positionals.empty() && isStage(options.positionals[0]))
+    throw Error(1, "-predict got " + options.positionals[0] + ", expected an ONNX model");
+  bool asks = false;
+  for (const char *name : {"o", "emit", "plan", "list-parameters", "print-pipeline"})
+    asks |= options.has(name);
+  if (!asks && !options.has("save-outputs"))
+    throw Error(1, "-predict needs -save-outputs=FILE.npz");
+}
+
 /// What cannot be read or written is said before any work, and what would not be written at all.
 static void checkPaths(const ParsedOptions &options, const LauncherInfo &launcher) {
   bool runs = options.has("run");
@@ -170,7 +192,7 @@ static void checkPaths(const ParsedOptions &options, const LauncherInfo &launche
       runtime::checkFiles(options.text(name), options.integer("token-bytes"));
   if (launcher.rank != 0)
     return;
-  for (const char *name : {"log", "save-weights", "save-onnx", "trace"})
+  for (const char *name : {"log", "save-weights", "save-onnx", "save-outputs", "trace"})
     if (options.has(name) && runs)
       runtime::checkWritable(options.text(name), name);
     else if (options.has(name) && !options.has("plan"))
@@ -210,7 +232,10 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, r
                        : "got " + std::to_string(options.positionals.size()) + " models (" +
                              options.positionals[0] + ", " + options.positionals[1] + "), expected one");
   if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
-    throw Error(1, std::string(options.has("eval") ? "-eval" : "-run") + " needs -data=FILE.npz");
+    throw Error(1, std::string(options.has("predict") ? "-predict"
+                               : options.has("eval")  ? "-eval"
+                                                      : "-run") +
+                       " needs -data=FILE.npz");
   if (handover && !handover->makes())
     becomeRuntime(handover->take(), options);
   speaks = true;
@@ -417,7 +442,9 @@ static int runCompiler(int argc, char **argv, bool &speaks, runtime::Launch &lau
     return 0;
   }
   // An evaluation is a run, unless something else is asked for.
-  if (options.has("eval") && !options.has("o") && !options.has("emit") && !options.has("plan"))
+  checkPrediction(options);
+  if ((options.has("eval") || options.has("predict")) && !options.has("o") && !options.has("emit") &&
+      !options.has("plan"))
     options.setDefault("run", "");
   LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
   if (options.has("run"))

@@ -76,8 +76,14 @@ struct ImportOptions {
   int64_t microBatchSize = 0;
   /// Whether `@forward` returns the model's outputs instead of a loss.
   bool outputs = false;
+  /// Whether they are what a run is to write (`-predict`): those of `predicted`, globs, or all.
+  bool predicts = false;
+  std::vector<std::string> predicted;
   /// Empty, an output's name, "cross-entropy:LOGITS,LABELS" or "mse:OUT,TARGET".
   std::string loss;
+  /// Globs of outputs of one element that are metrics (`-log-outputs`), and names of values that metrics
+  /// compare (`-metric=NAME:OUTPUT,LABELS`).
+  std::vector<std::string> logOutputs, compared;
   /// Globs of initializers.
   std::vector<std::string> freeze, train, untie;
   /// Embeddings (globs) and the row whose look-ups have no gradient: PyTorch's

@@ -16,4 +16,11 @@ def Dsopt_ScatterMode : I32EnumAttr<"ScatterMode", "how a row and its update are
   let cppNamespace = "::dsopt";
 }
 
+def Dsopt_Combine : I32EnumAttr<"Combine", "how what micro-batches give of a metric becomes one number (Runtime/Metrics.h)", [
+    I32EnumAttrCase<"Mean", 0, "mean">, I32EnumAttrCase<"Root", 1, "root">, I32EnumAttrCase<"Ratio", 2, "ratio">,
+    I32EnumAttrCase<"Exponential", 3, "exponential">, I32EnumAttrCase<"F1", 4, "f1">,
+    I32EnumAttrCase<"Precision", 5, "precision">, I32EnumAttrCase<"Recall", 6, "recall">]> {
+  let cppNamespace = "::dsopt";
+}
+
 #endif // DSOPT_INTERFACES_ENUMS

@@ -25,6 +25,9 @@ struct Note {
 class DataSource : public InputSource {
 public:
   int64_t microBatches() const { return count; }
+  /// Rows of arrays that are lists of rows, where a prediction is made of them: the last micro-batch may have
+  /// fewer than the others, and is filled up with its last row. 0: the data are micro-batches.
+  virtual int64_t rows() const { return 0; }
   /// Remainders dropped, and how often a run goes through the data.
   const std::vector<Note> &notes() const { return lines; }
 

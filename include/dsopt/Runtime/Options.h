@@ -31,7 +31,8 @@ enum class OptionKind {
   TextList,
   PairList,
   FlagOrChoice,
-  OpenChoice ///< plugins add values: checked by checkRegistered when they are loaded
+  FlagOrList, ///< repeatable; its value can be left out
+  OpenChoice  ///< plugins add values: checked by checkRegistered when they are loaded
 };
 enum class OptionState { Ready, Later };
 
@@ -43,7 +44,11 @@ struct OptionRow {
   const char *form, *defaultValue, *group;
   OptionState state;
   const char *help;
-  bool repeatable() const { return kind == OptionKind::TextList || kind == OptionKind::PairList; }
+  bool repeatable() const {
+    return kind == OptionKind::TextList || kind == OptionKind::PairList || kind == OptionKind::FlagOrList;
+  }
+  /// Whether nothing but `=` says that a value follows, if one does.
+  bool isFlagOr() const { return kind == OptionKind::FlagOrChoice || kind == OptionKind::FlagOrList; }
   /// The values of a choice: name, and whether it exists.
   std::vector<std::pair<std::string, bool>> choices() const;
   /// The form without its marks and without what does not exist yet.

@@ -12,6 +12,8 @@
 #ifndef DSOPT_RUNTIME_PROGRAM_H
 #define DSOPT_RUNTIME_PROGRAM_H
 
+#include "dsopt/Runtime/Metrics.h"
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -34,6 +36,12 @@ struct Input {
   int64_t bound = 0;      ///< values index into something of this size (0: no index)
   bool looked_up = false; ///< `ignore_index` is no index there
   int64_t least = 0;      ///< what is looked up: 0 in a parameter, else -bound (from the end)
+};
+
+/// What a program computes that has no loss.
+struct Output {
+  std::string name, type;
+  std::vector<int64_t> shape; ///< of one micro-batch
 };
 
 /// Elements [begin, begin + elements) of a parameter, which lie in a bucket from element `bucket_offset` on.
@@ -175,8 +183,8 @@ struct Action {
   std::vector<Ref> refs; ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
                          ///< whole, target; AllToAll, Copy: source, target; Add: target, source; Send, Recv:
                          ///< the value; Norm: gradient,
-  ///< record; Agree: norms' records, then losses; Update: parameter, gradient, states; Map: what its kernel
-  ///< takes; Fold: all ranks' statistics, then a target for each of `folds`
+  ///< record; Agree: norms' records, losses, parts of metrics, outputs; Update: parameter, gradient, states;
+  ///< Map: what its kernel takes; Fold: all ranks' statistics, then a target for each of `folds`
   Ref temp; ///< Run: scratch, if any; Update: this rank's record of norms where it is a `direction`, else all
             ///< ranks', if any
   std::string symbol;      ///< Run: the segment; Update, Map: the kernel
@@ -198,6 +206,13 @@ struct Action {
   std::string traffic; ///< Gather, Send, Recv: all_gather, send_recv or tied
   int64_t bucket = -1; ///< Gather, Reduce, Norm, Update, Run of an update: index into Program::buckets
   int64_t norms = 0;   ///< Agree: how many of `refs` are records
+  /// Agree: of each part of a metric that is measured here, where its elements begin among those that a
+  /// micro-batch gives of all metrics, and how many they are; as many of the last `refs` as there are
+  /// micro-batches are each part's.
+  std::vector<int64_t> places, lengths;
+  /// Agree: the outputs that are computed here (indices into Program::outputs) and bytes of each; their
+  /// places are the last `refs`, as those of metrics.
+  std::vector<int64_t> outputs, output_bytes;
   bool sliced = false; ///< Update: elements start at this rank's slice; Run: of those whose slices have some
   bool direction = false;       ///< Update: of states alone, with what another one of the bucket goes by
   bool unpadded = false;        ///< Update: of parameters alone, not of what lies between them
@@ -354,6 +369,8 @@ struct Program : Lists {
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
   std::vector<Input> inputs;
+  std::vector<Metric> metrics;       ///< that are logged beside the loss
+  std::vector<Output> outputs;       ///< instead of a loss; then it does not train
   std::vector<Parameter> parameters; ///< in the model's order
   std::vector<Bucket> buckets;
   std::vector<RankGroups> communicators;

@@ -167,9 +167,10 @@ struct Times {
 
 struct StepResult {
   int64_t step = 0;
-  int variant = -1;   ///< that the step's micro-batches fit, -1: none
-  float loss = 0;     ///< mean over the K micro-batches, equal on all ranks
-  float gradNorm = 0; ///< before clipping, equal on all ranks; nan where the step is skipped
+  int variant = -1;           ///< that the step's micro-batches fit, -1: none
+  float loss = 0;             ///< mean over the K micro-batches, equal on all ranks
+  std::vector<float> metrics; ///< of Program::metrics, equal on all ranks
+  float gradNorm = 0;         ///< before clipping, equal on all ranks; nan where the step is skipped
   double lr = 0;
   double ms = 0;        ///< this rank's
   double lossScale = 0; ///< 0: the loss is not scaled
@@ -187,10 +188,11 @@ struct StepResult {
 
 /// The loss over some micro-batches.
 struct Evaluation {
-  float loss = 0;           ///< mean over the micro-batches, equal on all ranks
-  int64_t microBatches = 0; ///< evaluated
-  Times times;              ///< this rank's
-  bool stop = false;        ///< all ranks agreed to stop: `loss` means nothing then
+  float loss = 0;               ///< mean over the micro-batches, equal on all ranks
+  std::vector<float> metrics{}; ///< of Program::metrics, over all of them
+  int64_t microBatches = 0;     ///< evaluated
+  Times times;                  ///< this rank's
+  bool stop = false;            ///< all ranks agreed to stop: `loss` means nothing then
 };
 
 /// What a kernel takes of a device: registers of a thread, shared bytes of a block, and bytes that a thread
@@ -210,12 +212,16 @@ struct CallRow {
 
 /// What this rank's threads reach, all ranks measuring at the same time; of a device its memory alone.
 struct MachineLimits {
-  double bandwidth = 0;               ///< bytes a second, of a triad; of a device's memory, of a copy there
-  std::map<std::string, double> peak; ///< flops a second by element type, of multiplications on registers alone
+  double bandwidth = 0; ///< bytes a second, of a triad; of a device's memory, of a copy there
+  std::map<std::string, double>
+      peak; ///< flops a second by element type, of multiplications on registers alone
 };
 
 /// The options that change what a step computes, by name, as a checkpoint keeps them.
 std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options);
+
+/// Takes a piece of an output (index into Program::outputs), those of one in the order of the data.
+using OutputSink = std::function<void(int64_t output, const char *values, int64_t bytes)>;
 
 class SessionState;
 
@@ -264,6 +270,8 @@ public:
   int64_t stepsSkipped() const;
   /// The loss of the parameters as they are on the first `microBatches` of `inputs` (collective).
   Evaluation evaluate(InputSource &inputs, int64_t microBatches);
+  /// The same of a program that has outputs instead of a loss: rank 0 hands them to `sink`.
+  Evaluation predict(InputSource &inputs, int64_t microBatches, const OutputSink &sink);
 
   /// Measures calls from now on, forgetting what was measured before.
   void measureCalls();

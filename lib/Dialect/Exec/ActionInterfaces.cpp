@@ -146,6 +146,12 @@ LogicalResult AgreeOp::collectAccesses(ActionContext &context) {
     context.add(ref, kNormBytes, true, false);
   for (RefAttr ref : refsOf(getLosses()))
     context.add(ref, sizeof(float), true, false);
+  if (ArrayAttr measures = getMeasuresAttr())
+    for (auto [i, ref] : llvm::enumerate(refsOf(measures)))
+      context.add(ref, getLengths()[i * getLengths().size() / measures.size()] * sizeof(float), true, false);
+  if (ArrayAttr outputs = getOutputsAttr())
+    for (auto [i, ref] : llvm::enumerate(refsOf(outputs)))
+      context.add(ref, getBytes()[i * getBytes().size() / outputs.size()], true, false);
   context.addScalars(*this, /*reads=*/false, /*writes=*/true);
   return success();
 }
@@ -229,8 +235,7 @@ std::string TransformOp::getEventName() { return (getBucket() + "." + getSegment
 LogicalResult MapOp::collectAccesses(ActionContext &context) {
   const SegmentUse *kernel = context.kernel(getKernelAttr());
   if (!kernel)
-    return emitOpError("runs ") << getKernelAttr()
-                                << ", which is no kernel of this module";
+    return emitOpError("runs ") << getKernelAttr() << ", which is no kernel of this module";
   if (kernel->arguments.size() != getBuffers().size())
     return emitOpError("has ") << getBuffers().size() << " buffers, expected " << kernel->arguments.size()
                                << ", as " << getKernelAttr() << " takes";

@@ -35,6 +35,25 @@ static bool isDimension(Attribute value) {
   return dimension && hasEntry<StringAttr>(dimension, "name") && hasEntry<IntegerAttr>(dimension, "size");
 }
 
+static bool areOutputs(Attribute value) {
+  auto outputs = dyn_cast<ArrayAttr>(value);
+  return outputs && llvm::all_of(outputs, [](Attribute one) {
+           auto output = dyn_cast<DictionaryAttr>(one);
+           return output && hasEntry<StringAttr>(output, "name") && hasEntry<TypeAttr>(output, "type");
+         });
+}
+static const AttributeKind kOutputsKind = {"dictionaries of name and type", areOutputs};
+
+static bool areMetrics(Attribute value) {
+  auto metrics = dyn_cast<ArrayAttr>(value);
+  return metrics && llvm::all_of(metrics, [](Attribute one) {
+           auto metric = dyn_cast<DictionaryAttr>(one);
+           return metric && hasEntry<StringAttr>(metric, "name") && hasEntry<StringAttr>(metric, "combine") &&
+                  symbolizeCombine(metric.getAs<StringAttr>("combine").getValue()) &&
+                  hasEntry<DenseI64ArrayAttr>(metric, "parts");
+         });
+}
+static const AttributeKind kMetricsKind = {"dictionaries of name, combine and parts", areMetrics};
 static const AttributeKind kInputsKind = {
     "dictionaries of name, type, label, ignore_index and, of some, bound, least, source", areInputs};
 static const AttributeKind kDimensionKind = {"a dictionary of name and size", isDimension};
@@ -77,6 +96,8 @@ static const AttributeRow kAttributes[] = {
     {kCallsAttr, On::Module, kDictionariesKind},
     {kUpdateCallsAttr, On::Module, kCountsKind},
     {kInputsAttr, On::Module, kInputsKind},
+    {kMetricsAttr, On::Module, kMetricsKind},
+    {kOutputsAttr, On::Module, kOutputsKind},
     {kDimensionAttr, On::Module, kDimensionKind},
     {kBuiltWithAttr, On::Module, kDictionaryKind},
     {kVariantAttr, On::Module, kCountKind},

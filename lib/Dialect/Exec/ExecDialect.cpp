@@ -232,6 +232,25 @@ LogicalResult GatherOp::verify() {
 LogicalResult SendOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
 
+LogicalResult AgreeOp::verify() {
+  size_t parts = getPlaces().size(), measures = getMeasures() ? getMeasures()->size() : 0;
+  if (getLengths().size() != parts || (parts ? !measures || measures % parts : measures))
+    return emitOpError("measures ")
+           << measures << " values of " << parts << " places and " << getLengths().size()
+           << " lengths, expected a place and a length for each part of a metric, and as "
+              "many values of each as there are micro-batches";
+  for (auto [place, length] : llvm::zip_equal(getPlaces(), getLengths()))
+    if (place < 0 || length < 1)
+      return emitOpError("measures ")
+             << length << " elements at place " << place << ", expected 1 or more from 0 on";
+  size_t numbers = getNumbers().size(), outputs = getOutputs() ? getOutputs()->size() : 0;
+  if (getBytes().size() != numbers || (numbers ? !outputs || outputs % numbers : outputs))
+    return emitOpError("has ") << outputs << " places of " << numbers << " outputs and " << getBytes().size()
+                               << " sizes, expected a size of each output, and as many places as there are "
+                                  "micro-batches";
+  return success();
+}
+
 LogicalResult ReduceOp::verify() {
   bool inParts = getWire() && getWire()->isInteger(4) && getMethod() == ReductionMethod::AllToAll;
   if (auto wire = getWire(); wire && !(getType().isF32() && (wire->isBF16() || inParts)))

@@ -2,6 +2,7 @@
 
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
+#include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/AttributeTable.h"
 #include "dsopt/Interfaces/Interfaces.h"
@@ -13,6 +14,8 @@ using namespace dsopt::graph;
 static const AttributeKind kPhaseKind = {"a phase: #graph.phase<F>, <B>, <W> or <E>", isAttribute<PhaseAttr>};
 static const AttributeKind kIterateKind = {
     "what a kernel runs over: #graph.iteration<rows>, <columns> or <flat>", isAttribute<IterationAttr>};
+static const AttributeKind kMetricKind = {"a metric: #graph.metric<\"NAME\", COMBINE>",
+                                          isAttribute<MetricAttr>};
 static const AttributeKind kKernelKind = {"a kernel's symbol", isAttribute<SymbolRefAttr>};
 
 static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call"};
@@ -50,6 +53,10 @@ static const AttributeRow kAttributes[] = {
     {kStatisticAttr, On::Result, kSymbolKind},
     {kMomentumAttr, On::Result, kFactorKind},
     {kSequentialAttr, On::Result, kUnitKind},
+    {kMetricAttr, On::Result, kMetricKind},
+    {kOutputAttr, On::Result, kTextKind},
+    {kPredictionAttr, On::Result, kTextKind},
+    {kShapeAttr, On::Result, kExtentsKind},
     {kNameAttr, On::Argument, kTextKind},
     {kNameAttr, On::Result, kTextKind},
     {kSeedAttr, On::Argument, kUnitKind},

@@ -4,6 +4,7 @@
 #include "FreezeUnreached.h"
 #include "InputShapes.h"
 #include "MarkIndices.h"
+#include "MeasuredValues.h"
 #include "OpTable.h"
 #include "Scopes.h"
 
@@ -69,6 +70,7 @@ private:
   FailureOr<SmallVector<mlir::Value>> buildOutputs();
   LogicalResult checkLoss(mlir::Value &loss);
   void addStatistics(SmallVectorImpl<mlir::Value> &results);
+  LogicalResult addMeasured(SmallVectorImpl<mlir::Value> &results);
   LogicalResult finish(ArrayRef<mlir::Value> results);
   void fillReport(ImportReport &report);
   const onnx::ValueInfoProto *findInput(StringRef name) const;
@@ -84,6 +86,8 @@ private:
   func::FuncOp function;
   /// What is computed: the loss, or all outputs.
   std::vector<std::string> outputs;
+  /// What metrics are made of, beside the loss.
+  std::vector<MeasuredValue> measured;
   /// Which node computes a value.
   llvm::StringMap<int> producers;
   /// The nodes that the loss needs, operands first.
@@ -123,8 +127,8 @@ static bool isScalarFloat(const onnx::ValueInfoProto &output) {
 
 LogicalResult Importer::chooseLoss() {
   if (options.outputs) {
-    for (const onnx::ValueInfoProto &output : file.graph().output())
-      outputs.push_back(output.name());
+    if (failed(findPredicted(file.graph(), options, outputs, location)))
+      return failure();
     return outputs.empty() ? error() << "the model has no outputs, expected one or more" : success();
   }
   auto listed = [&] {
@@ -171,6 +175,12 @@ LogicalResult Importer::chooseLoss() {
     return error() << "the loss is to be '" << loss.output
                    << "', which the model does not compute (outputs: " << listed() << ")";
   outputs.push_back(loss.output);
+  if (failed(findMeasured(file.graph(), options, loss.output, measured, location)))
+    return failure();
+  auto unknown = llvm::find_if(
+      measured, [&](const MeasuredValue &value) { return !exists(value.name) && value.name != loss.target; });
+  if (unknown != measured.end())
+    return error() << "-metric compares '" << unknown->name << "', which is not in the model";
   return success();
 }
 
@@ -183,6 +193,9 @@ LogicalResult Importer::orderNodes() {
   };
   std::vector<std::string> wanted = outputs;
   // The target of an attached loss may be new.
+  for (const MeasuredValue &value : measured)
+    wanted.push_back(value.name);
+  llvm::erase(wanted, loss.target);
   if (loss.kind != Loss::Value && (findInput(loss.target) || producers.count(loss.target)))
     wanted.push_back(loss.target);
   auto ordered = onnx_import::orderNodes(
@@ -224,7 +237,7 @@ LogicalResult Importer::makeFunction() {
 
 /// A model whose parameters are all of one narrow type is stored in it, not computed in it.
 LogicalResult Importer::chooseModelType() {
-  if (options.outputs)
+  if (options.outputs && !options.predicts)
     return success();
   FailureOr<Type> type = initializers.modelType(needed);
   if (failed(type))
@@ -426,7 +439,8 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
   for (const std::string &output : outputs) {
     results.push_back(readBinding(output));
     // Smaller ones are written as they are computed.
-    if (Type narrow = bindings[output].narrow; narrow && narrow.getIntOrFloatBitWidth() == 16)
+    if (Type narrow = bindings[output].narrow;
+        !options.predicts && narrow && narrow.getIntOrFloatBitWidth() == 16)
       results.back() = emitter.convert(results.back(), narrow);
     if (!results.back())
       return failure();
@@ -443,14 +457,39 @@ void Importer::addStatistics(SmallVectorImpl<mlir::Value> &results) {
   }
 }
 
+/// Behind the statistics, what metrics are made of.
+LogicalResult Importer::addMeasured(SmallVectorImpl<mlir::Value> &results) {
+  onnx::NodeProto reader; // for initializers among them
+  for (const MeasuredValue &value : measured)
+    reader.add_input(value.name);
+  if (failed(bindInitializers(reader)))
+    return failure();
+  auto isLarge = [&](MeasuredValue &one) {
+    one.value = readBinding(one.name);
+    return one.value && one.isLogged && Emitter::typeOf(one.value).getNumElements() != 1;
+  };
+  if (llvm::erase_if(measured, isLarge);
+      !options.logOutputs.empty() && (measured.empty() || !measured.front().isLogged))
+    return refuseLogged(file.graph(), options, loss.output, location);
+  for (MeasuredValue &one : measured) {
+    if (one.isLogged)
+      one.value = emitter.convert(emitter.reshape(one.value, {}), emitter.builder.getF32Type());
+    if (!one.value)
+      return failure();
+    results.push_back(one.value);
+  }
+  return success();
+}
+
 LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   func::ReturnOp::create(emitter.builder, location, results);
   function.setType(FunctionType::get(module.getContext(), function.getArgumentTypes(),
                                      llvm::to_vector(ValueRange(results).getTypes())));
-  for (auto [i, output] : llvm::enumerate(outputs))
-    function.setResultAttr(i, graph::kNameAttr,
-                           emitter.builder.getStringAttr(options.outputs ? output : "loss"));
-  for (unsigned i = outputs.size(); i < results.size(); ++i) {
+  if (failed(nameResults(function, options, outputs, results)))
+    return failure();
+  for (auto [i, value] : llvm::enumerate(measured))
+    markMeasured(function, results.size() - measured.size() + i, value);
+  for (unsigned i = outputs.size(); i < results.size() - measured.size(); ++i) {
     const Emitter::Statistic &statistic = emitter.statistics[i - outputs.size()];
     graph::ParameterOp parameter = statistic.parameter;
     function.setResultAttr(i, graph::kStatisticAttr, FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
@@ -522,6 +561,8 @@ LogicalResult Importer::run() {
     return failure();
   SmallVector<mlir::Value> results{*result};
   addStatistics(results);
+  if (failed(addMeasured(results)))
+    return failure();
   if (emitter.frozenNorms && options.batchNorm == BatchNorm::Model && !options.batchNormIsSaid)
     emitWarning(location) << "the model has " << emitter.frozenNorms
                           << " batch normalizations in the form for inference, which exporters write for "

@@ -14,8 +14,9 @@ enum NormWord { NonFiniteParameter = ExactSum::kDigits, NormWords };
 static_assert(NormWords == kNormWords);
 
 /// Words of a record: sums are the digits, the parameters' digits behind them; bits the requests, then K
-/// losses; of these the least counts. A rank's place in the run is its step, list and number in one word,
-/// so that the least and the greatest name a rank too.
+/// losses, then what each of the K micro-batches gives of the metrics; of these the least counts. A rank's
+/// place in the run is its step, list and number in one word, so that the least and the greatest name a rank
+/// too.
 enum LeastWord { First, Last, NonFinite, LossStage, LeastWords };
 enum RequestBit { StopRequest = 1, WritingRequest = 2 };
 constexpr int kRankBits = 20, kListBits = 10;
@@ -54,13 +55,16 @@ Agreement::Agreement(const Program &program, const RankInfo &info, const Address
   if (byParameter)
     tracked = trainableParameters(program);
   recordShape.sums = (1 + tracked.size()) * ExactSum::kDigits;
-  recordShape.bits = 1 + program.K;
+  measured = elementsOf(program.metrics);
+  recordShape.bits = 1 + program.K + program.K * measured;
   recordShape.least = LeastWords;
   requestWord = recordShape.sums;
   lossWords = requestWord + 1;
-  leastWords = lossWords + program.K;
+  measureWords = lossWords + program.K;
+  leastWords = measureWords + program.K * measured;
   words.resize(recordShape.words());
   byMicroBatch.resize(program.K);
+  elements.resize(program.K * measured);
 }
 
 size_t Agreement::addNorm(const Action &action) {
@@ -74,12 +78,19 @@ void Agreement::addAgreement(const Action &action) {
   if (agrees)
     throw Error(StatusInput, "program table: more than one agreement a step");
   agrees = true;
-  for (size_t i = 0; i < action.refs.size(); ++i) {
+  size_t lastMeasure = action.refs.size() - action.outputs.size() * program.M;
+  size_t firstMeasure = lastMeasure - action.places.size() * program.M;
+  for (size_t i = 0; i < lastMeasure; ++i) {
     const char *address = addresses.at(action.refs[i]);
     if (static_cast<int64_t>(i) < action.norms)
       agreed.push_back(reinterpret_cast<const int64_t *>(address));
-    else
+    else if (i < firstMeasure)
       parts.push_back(reinterpret_cast<const float *>(address));
+    else
+      measures.push_back({reinterpret_cast<const float *>(address),
+                          action.places[(i - firstMeasure) / program.M],
+                          action.lengths[(i - firstMeasure) / program.M],
+                          static_cast<int64_t>(i - firstMeasure) % program.M});
   }
   if (!parts.empty() && static_cast<int64_t>(parts.size()) != program.M)
     throw Error(StatusInput, "program table: agreement on " + std::to_string(parts.size()) +
@@ -109,12 +120,18 @@ void Agreement::prepare(bool stop, bool writing, int64_t step, size_t list) {
     std::copy_n(gradients.of(tracked[i]).digits, ExactSum::kDigits,
                 words.begin() + (i + 1) * ExactSum::kDigits);
   words[requestWord] = (stop ? StopRequest : 0) | (writing ? WritingRequest : 0);
-  std::fill_n(words.begin() + lossWords, program.K, 0);
+  std::fill(words.begin() + lossWords, words.begin() + leastWords, 0);
   for (size_t p = 0; p < parts.size(); ++p) {
     double loss = *parts[p];
     std::memcpy(&words[lossWords + microBatchIndex(program, info.dpRank, p)], &loss, sizeof(loss));
     least[LossStage] = info.position;
   }
+  for (const Measure &measure : measures)
+    for (int64_t e = 0; e < measure.length; ++e) {
+      double value = measure.values[e];
+      int64_t microBatch = microBatchIndex(program, info.dpRank, measure.microBatch);
+      std::memcpy(&words[measureWords + microBatch * measured + measure.place + e], &value, sizeof(value));
+    }
   int64_t moment = (step << kListBits | static_cast<int64_t>(list)) << kRankBits | info.rank;
   least[First] = moment;
   least[Last] = ~moment;
@@ -137,6 +154,19 @@ void Agreement::read() {
   anyStop = words[requestWord] & StopRequest;
   anyWriting = words[requestWord] & WritingRequest;
   std::memcpy(byMicroBatch.data(), words.data() + lossWords, program.K * sizeof(double));
+  std::memcpy(elements.data(), words.data() + measureWords, elements.size() * sizeof(double));
+}
+
+void Agreement::addMetrics(int64_t microBatches, std::vector<double> &sums) const {
+  for (int64_t microBatch = 0; microBatch < microBatches; ++microBatch)
+    for (int64_t e = 0; e < measured; ++e)
+      sums[e] += elements[microBatch * measured + e];
+}
+
+std::vector<float> Agreement::metrics() const {
+  std::vector<double> sums(measured);
+  addMetrics(program.K, sums);
+  return combineMetrics(program.metrics, sums, program.K);
 }
 
 float Agreement::loss() const {

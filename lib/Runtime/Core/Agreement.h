@@ -46,6 +46,10 @@ public:
   float loss() const;
   /// One a micro-batch, in order of index.
   const std::vector<double> &losses() const { return byMicroBatch; }
+  /// Adds what the first micro-batches give of the metrics, in order of index.
+  void addMetrics(int64_t microBatches, std::vector<double> &sums) const;
+  /// The metrics of all of them.
+  std::vector<float> metrics() const;
   bool stop() const { return anyStop; }
   bool writing() const { return anyWriting; }
   /// Gradient norms by parameter, of gradients that are `scale` times as large, -1 where there is none.
@@ -61,9 +65,17 @@ private:
   std::vector<const int64_t *> agreed; ///< records the agreement adds
   bool agrees = false;
   std::vector<const float *> parts; ///< losses by position in the run order; empty where the loss is not
-  std::vector<int64_t> tracked;     ///< parameters with sums of their own
+  /// A part of a metric, of a micro-batch by its position in the run order.
+  struct Measure {
+    const float *values;
+    int64_t place, length, microBatch;
+  };
+  std::vector<Measure> measures;
+  int64_t measured = 0;         ///< elements that a micro-batch gives of all metrics
+  std::vector<double> elements; ///< of all micro-batches, in order of index
+  std::vector<int64_t> tracked; ///< parameters with sums of their own
   RecordShape recordShape;
-  size_t requestWord, lossWords, leastWords; ///< where they begin
+  size_t requestWord, lossWords, measureWords, leastWords; ///< where they begin
   std::vector<int64_t> words;
   std::vector<double> byMicroBatch;
   ExactSum sum;

@@ -216,6 +216,36 @@ void checkPosition(const Program &p, const Position &position) {
     checkRef(position, load.target, "target of a load");
   }
 }
+/// An agreement's parts of metrics lie in their buffers, and among what is measured.
+void checkMeasures(const Program &p, const Position &position, const Action &action,
+                   const std::string &where) {
+  int64_t parts = action.places.size(), outputs = action.outputs.size();
+  int64_t others = action.refs.size() - action.norms - (parts + outputs) * p.M;
+  if (action.lengths.size() != action.places.size() || action.output_bytes.size() != action.outputs.size() ||
+      others < 0)
+    bad(where + ": " + std::to_string(parts) + " places, " + std::to_string(action.lengths.size()) +
+        " lengths and " + std::to_string(action.refs.size()) + " addresses of metrics and others");
+  for (int64_t i = 0; i < outputs * p.M; ++i) {
+    const Ref &ref = action.refs[action.refs.size() - outputs * p.M + i];
+    checkIndex(action.outputs[i / p.M], p.outputs.size(), where + ": output");
+    const Output &output = p.outputs[action.outputs[i / p.M]];
+    int64_t bytes = elementBytes(output.type);
+    for (int64_t size : output.shape)
+      bytes *= size;
+    if (bytes != action.output_bytes[i / p.M] || ref.offset + bytes > position.buffers[ref.buffer].bytes)
+      bad(where + ": " + std::to_string(action.output_bytes[i / p.M]) + " bytes of output '" + output.name +
+          "' in buffer '" + position.buffers[ref.buffer].name + "', expected " + std::to_string(bytes));
+  }
+  for (int64_t i = 0; i < parts * p.M; ++i) {
+    int64_t place = action.places[i / p.M], length = action.lengths[i / p.M];
+    const Ref &ref = action.refs[action.norms + others + i];
+    if (place < 0 || length < 1 || length > elementsOf(p.metrics) - place)
+      bad(where + ": elements " + std::to_string(place) + " to " + std::to_string(place + length) +
+          " of metrics, which have " + std::to_string(elementsOf(p.metrics)));
+    if (ref.offset + length * static_cast<int64_t>(sizeof(float)) > position.buffers[ref.buffer].bytes)
+      bad(where + ": a part of a metric lies outside of buffer '" + position.buffers[ref.buffer].name + "'");
+  }
+}
 } // namespace
 
 void checkActions(const Program &p, int64_t place, const Position &position,
@@ -273,6 +303,7 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       expect(action.norms);
       for (int64_t i = 0; i < action.norms; ++i)
         checkRecord(action.refs[i], where);
+      checkMeasures(p, position, action, where);
       break;
     case ActionKind::Norm:
       checkIndex(action.bucket, p.buckets.size(), where + ": bucket");
@@ -325,6 +356,13 @@ void checkProgram(const Program &p) {
         " do not fit dp = " + std::to_string(p.dp));
   if (static_cast<int64_t>(p.positions.size()) != p.pp)
     bad("got " + std::to_string(p.positions.size()) + " positions, expected pp = " + std::to_string(p.pp));
+  for (const Metric &metric : p.metrics)
+    if (static_cast<int64_t>(metric.parts.size()) != partsOf(metric.combine) ||
+        std::any_of(metric.parts.begin(), metric.parts.end(), [&](int64_t elements) {
+          return elements < 1 || elements > kMost || elements != metric.parts.front();
+        }))
+      bad("metric '" + metric.name + "' has " + std::to_string(metric.parts.size()) + " parts, expected " +
+          std::to_string(partsOf(metric.combine)) + " of one size");
   for (const Parameter &parameter : p.parameters)
     checkParts(p, parameter);
   for (const Bucket &bucket : p.buckets)

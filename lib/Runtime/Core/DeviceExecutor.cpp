@@ -189,6 +189,18 @@ bool Executor::isOnDevice(const Prepared &prepared) const {
   return device && (kind == QueueKind::Compute || kind == QueueKind::Copy);
 }
 
+/// Bytes behind one of an agreement's references.
+static int64_t agreedBytes(const Program &program, const Action &action, int64_t ref) {
+  int64_t outputs = action.refs.size() - action.outputs.size() * program.M;
+  int64_t measures = outputs - action.places.size() * program.M;
+  if (ref >= outputs)
+    return action.output_bytes[(ref - outputs) / program.M];
+  int64_t width = ref < action.norms ? sizeof(int64_t) : sizeof(float);
+  return width * (ref < action.norms ? kNormWords
+                  : ref < measures   ? 1
+                                     : action.lengths[(ref - measures) / program.M]);
+}
+
 Staged Executor::stage(const Prepared &prepared) const {
   const Action &action = *prepared.action;
   void *const *args = pointers.data() + prepared.args;
@@ -216,9 +228,7 @@ Staged Executor::stage(const Prepared &prepared) const {
     return {{}, {range(0, action.bytes)}};
   default: // Agree
     for (size_t i = 0; i < action.refs.size(); ++i)
-      staged.taken.push_back(range(i, static_cast<int64_t>(i) < action.norms
-                                          ? kNormWords * static_cast<int64_t>(sizeof(int64_t))
-                                          : static_cast<int64_t>(sizeof(float))));
+      staged.taken.push_back(range(i, agreedBytes(program, action, i)));
     return staged;
   }
 }

@@ -402,8 +402,7 @@ void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &s
     trace->note(step, Trace::Step, begin, Clock::now());
 }
 
-const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &stop,
-                                              Evaluation &evaluation) {
+const Agreement &Executor::evaluate(int64_t group, std::atomic<bool> &stop, Evaluation &evaluation) {
   step = group;
   stopRequest = &stop;
   Breakdown times;
@@ -411,7 +410,7 @@ const std::vector<double> &Executor::evaluate(int64_t group, std::atomic<bool> &
   runActions(times);
   evaluation.times.add(times, since(begin));
   evaluation.stop = agreement->stop();
-  return agreement->losses();
+  return *agreement;
 }
 
 void Executor::start(int64_t index, int slot, Clock::time_point begin) {

@@ -46,7 +46,7 @@ public:
 
   /// Runs the actions of an evaluation on the K micro-batches from `group * K` on of the inputs. Returns
   /// their losses; `stop` as in a step. Fills stop and adds to the times of `evaluation`.
-  const std::vector<double> &evaluate(int64_t group, std::atomic<bool> &stop, Evaluation &evaluation);
+  const Agreement &evaluate(int64_t group, std::atomic<bool> &stop, Evaluation &evaluation);
 
   /// Its updates are of `pending`, none where that is empty, and what the agreement decides takes its place:
   /// those of the next step. Outlives the executor's steps.

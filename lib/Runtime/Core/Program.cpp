@@ -100,6 +100,14 @@ void readInput(const Json &json, Input &input, const std::string &where) {
       "least", input.least)("source", input.source);
 }
 
+void readMetric(const Json &json, Metric &metric, const std::string &where) {
+  Reader(json, where)("name", metric.name)("parts", metric.parts).name("combine", metric.combine, kCombines);
+}
+
+void readOutput(const Json &json, Output &output, const std::string &where) {
+  Reader(json, where)("name", output.name)("type", output.type)("shape", output.shape);
+}
+
 void readParameter(const Json &json, Parameter &p, const std::string &where) {
   Reader(json, where)("name", p.name)("type", p.type)("shape", p.shape)("trainable", p.trainable)(
       "constant", p.constant)("file", p.file)("offset", p.offset)("bytes", p.bytes)("source", p.source)(
@@ -136,7 +144,8 @@ void readAction(const Json &json, Action &a, const std::string &where) {
           "accumulate", a.accumulate)("fast", a.fast)("whole", a.whole)("bytes", a.bytes)("elements",
                                                                                           a.elements)(
           "grain", a.grain)("type", a.type)("input", a.input)("communicator", a.communicator)("peer", a.peer)(
-          "tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("sliced", a.sliced)(
+          "tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("places", a.places)(
+          "lengths", a.lengths)("outputs", a.outputs)("output_bytes", a.output_bytes)("sliced", a.sliced)(
           "direction", a.direction)("unpadded", a.unpadded)("from", a.from)("changes", a.changes)
       .list("folds", a.folds, [](const Json &json, Folded &folded, const std::string &where) {
         Reader(json, where)("place", folded.place)("elements", folded.elements)("momentum", folded.momentum);
@@ -214,6 +223,9 @@ public:
     known->pp = program.pp;
     known->communicators = program.communicators;
     known->inputs = program.inputs;
+    known->metrics = program.metrics;
+    known->outputs = program.outputs;
+    known->M = program.M;
     for (const Bucket &bucket : program.buckets)
       known->buckets.emplace_back().type = bucket.type;
     frame = known;
@@ -301,6 +313,8 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       "bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
       .list("images", p.images, readImage)
       .list("inputs", p.inputs, readInput)
+      .list("metrics", p.metrics, readMetric)
+      .list("outputs", p.outputs, readOutput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
       .list("communicators", p.communicators, readGroups)("dimension", p.dimension)("size", p.size)

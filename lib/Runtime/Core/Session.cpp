@@ -2,6 +2,7 @@
 
 #include "dsopt/Runtime/Session.h"
 #include "Core/AsyncSave.h"
+#include "Core/DeliverOutputs.h"
 #include "Core/DeviceRank.h"
 #include "Core/Executor.h"
 #include "Core/FirstTouch.h"
@@ -198,7 +199,7 @@ public:
     settleState();
   }
 
-  Evaluation evaluate(InputSource &source, int64_t microBatches) {
+  Evaluation evaluate(InputSource &source, int64_t microBatches, const OutputSink *sink = nullptr) {
     if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
     settleSteps();
@@ -208,17 +209,22 @@ public:
         size->executor.waitFor(*async);
     Evaluation evaluation;
     double total = 0;
+    std::vector<double> sums(elementsOf(program.metrics));
     while (evaluation.microBatches < microBatches && !evaluation.stop) {
       // What the last group has too much is computed and left out.
       int64_t group = evaluation.microBatches / program.K;
-      Executor &executor = forward[source.chooseVariant(group) + 1]->executor;
-      for (double loss : executor.evaluate(group, stop, evaluation)) {
-        if (evaluation.microBatches == microBatches)
-          break;
-        total += loss;
-        ++evaluation.microBatches;
-      }
+      Size &size = *forward[source.chooseVariant(group) + 1];
+      Executor &executor = size.executor;
+      const Agreement &agreement = executor.evaluate(group, stop, evaluation);
+      int64_t counted = std::min(program.K, microBatches - evaluation.microBatches);
+      for (int64_t i = 0; i < counted; ++i)
+        total += agreement.losses()[i];
+      agreement.addMetrics(counted, sums);
+      evaluation.microBatches += counted;
+      if (sink && !evaluation.stop)
+        deliverOutputs(program, info, engine, size.addresses, counted, arrived, *sink);
     }
+    evaluation.metrics = combineMetrics(program.metrics, sums, microBatches);
     evaluation.loss = static_cast<float>(total / static_cast<double>(microBatches));
     return evaluation;
   }
@@ -298,6 +304,7 @@ public:
   using Sizes = std::vector<std::unique_ptr<Size>>;
   std::array<Sizes, kListKinds> executed; ///< by ListKind; evaluations have theirs while they run
   const Sizes &sizesOf(ListKind kind) const { return executed[static_cast<size_t>(kind)]; }
+  std::vector<char> arrived;           ///< a piece of an output, on rank 0
   double rates = 0;                    ///< learning rates since ranks met, while they are apart
   std::optional<LossScale> lossScale;  ///< of fp16
   std::optional<Decision> pending;     ///< of the gradients that wait for their update
@@ -515,6 +522,9 @@ void Times::add(const Breakdown &one, double oneMs) {
 
 Evaluation Session::evaluate(InputSource &inputs, int64_t microBatches) {
   return state->evaluate(inputs, microBatches);
+}
+Evaluation Session::predict(InputSource &inputs, int64_t microBatches, const OutputSink &sink) {
+  return state->evaluate(inputs, microBatches, &sink);
 }
 int64_t Session::stepsDone() const { return state->steps; }
 int64_t Session::stepsSkipped() const { return state->lossScale ? state->lossScale->skipped() : 0; }

@@ -54,6 +54,7 @@ void Executor::decide() {
   divisor /= std::sqrt(ranks);
   double norm = std::sqrt(agreement->squares()) / divisor;
   result->loss = agreement->loss();
+  result->metrics = agreement->metrics();
   result->gradNorm = static_cast<float>(norm);
   result->stop = agreement->stop();
   result->writing = agreement->writing();

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 using namespace dsopt::runtime;
 
@@ -317,6 +318,16 @@ NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
                                    "' is stored in Fortran order; save numpy.ascontiguousarray of it");
     stream.shape = fileShape(input, *array);
     int64_t rest = 0, n = countMicroBatches(*array, stream.shape, rest, path);
+    if (!program.outputs.empty() && program.micro_batch_size > 0 && program.variants.empty() &&
+        array->shape.size() == stream.shape.size()) {
+      listed = array->shape[0];
+      stream.rest = std::exchange(rest, 0);
+      n += stream.rest > 0;
+    } else if (rest && !program.outputs.empty()) {
+      throw Error(StatusInput, path + ": array '" + input.name + "' has " + std::to_string(array->shape[0]) +
+                                   " rows, of which the last " + std::to_string(rest) +
+                                   " fill no micro-batch of " + std::to_string(input.shape[0]));
+    }
     std::string dropped = "the last " + std::to_string(rest) + " of " +
                           std::to_string(array->shape.empty() ? 1 : array->shape[0]);
     dropped += " rows do not fill a micro-batch of " +
@@ -336,6 +347,13 @@ NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
     }
     streams.push_back(stream);
   }
+  // Of lists and micro-batches beside each other the rows are those of whole micro-batches.
+  for (const Stream &stream : streams)
+    if (listed && (stream.array->shape.size() != stream.shape.size() || stream.array->shape[0] != listed))
+      throw Error(StatusInput, path + ": array '" + streams.front().array->name + "' has shape " +
+                                   describeShape(streams.front().array->shape) + ", but '" +
+                                   stream.array->name + "' has " + describeShape(stream.array->shape) +
+                                   ": expected as many rows of each");
   checkPadding(pad);
   setCount(count);
 }
@@ -345,20 +363,34 @@ void NpzSource::prepare() {
     stream.data = file.data(*stream.array);
 }
 
+void NpzSource::fillRow(const Stream &stream, const Input &input, const char *source, int64_t elements,
+                        void *target, int64_t step, int64_t microBatch) const {
+  if (stream.from == stream.to && stream.from != I1)
+    std::memcpy(target, source, elements * stream.bytes);
+  else if (!convert(stream.from, stream.to, source, target, elements))
+    throw Error(StatusInput, atStep(file.path(), input.name, step, microBatch) + ": a value of type " +
+                                 stream.array->type + " does not fit into " + input.type);
+}
+
 void NpzSource::fill(int64_t step, int64_t microBatch, int64_t index, void *target) {
   const Stream &stream = streams[index];
   const Input &input = program.inputs[index];
   int64_t at = itemAt(step, microBatch, 0, 1);
   const char *source = stream.data + at * stream.elements * stream.bytes;
   const std::vector<int64_t> &shape = variant < 0 ? input.shape : program.variants[variant].shapes[index];
-  if (shape != stream.shape)
+  int64_t rows = stream.rest > 0 && at == microBatches() - 1 ? stream.rest : 0;
+  if (rows) {
+    // The last row again and again.
+    int64_t elements = stream.elements / stream.shape[0],
+            width = stream.to == Other ? stream.bytes : widthOf(stream.to);
+    for (int64_t row = 0; row < stream.shape[0]; ++row)
+      fillRow(stream, input, source + std::min(row, rows - 1) * elements * stream.bytes, elements,
+              static_cast<char *>(target) + row * elements * width, step, microBatch);
+  } else if (shape != stream.shape)
     fillBox(stream, input, shape, source, static_cast<char *>(target),
             atStep(file.path(), input.name, step, microBatch));
-  else if (stream.from == stream.to && stream.from != I1)
-    std::memcpy(target, source, stream.elements * stream.bytes);
-  else if (!convert(stream.from, stream.to, source, target, stream.elements))
-    throw Error(StatusInput, atStep(file.path(), input.name, step, microBatch) + ": a value of type " +
-                                 stream.array->type + " does not fit into " + input.type);
+  else
+    fillRow(stream, input, source, stream.elements, target, step, microBatch);
 }
 
 std::string NpzSource::describe(int64_t step, int64_t microBatch, int64_t index, int64_t element) {

@@ -119,6 +119,10 @@ void MetricsLog::run() {
       "{\"arena_bytes\":" + jsonRanks(facts.arenaBytes) + ",\"host_bytes\":" + jsonRanks(facts.hostBytes) +
       ",\"disk_bytes\":" + jsonRanks(facts.diskBytes) + field("save_staging_bytes", facts.stagingBytes) +
       ",\"bubble\":" + jsonNumber(program.bubble, 17) + field("flops_per_step", program.flops) + "}";
+  std::string measured;
+  for (const Metric &metric : program.metrics)
+    measured += (measured.empty() ? ",\"metrics\":[" : ",") + jsonString(metric.name);
+  measured += measured.empty() ? "" : "]";
   const RunOptions &run = settings.options;
   write("{\"run\":{\"version\":" + jsonString(DSOPT_VERSION) + text("compiler", program.dsopt) +
         text("command", settings.commandLine) + text("compiled", program.command) +
@@ -132,8 +136,17 @@ void MetricsLog::run() {
         (facts.graphs ? field("cuda_graphs", *facts.graphs) : "") + field("threads", run.threads) +
         (facts.steps < DataSource::kEndless ? field("steps", facts.steps) : "") +
         (facts.microBatches ? field("micro_batches", facts.microBatches) : "") + field("seed", run.seed) +
-        field("kernel_table", kKernelTable) + ",\"plan\":" + planned +
+        field("kernel_table", kKernelTable) + measured + ",\"plan\":" + planned +
         ",\"libraries\":" + jsonRanks(facts.libraries) + "}}");
+}
+
+/// The program's metrics as members of a line.
+static std::string metricsText(const Program &program, const std::vector<float> &values,
+                               const std::string &prefix) {
+  std::string text;
+  for (size_t i = 0; i < values.size(); ++i)
+    text += "," + jsonString(prefix + program.metrics[i].name) + ":" + jsonNumber(values[i]);
+  return text;
 }
 
 void MetricsLog::step(const StepResult &result, double seconds) {
@@ -146,6 +159,7 @@ void MetricsLog::step(const StepResult &result, double seconds) {
   double epoch =
       facts.microBatches ? static_cast<double>((result.step + 1) * program.K) / facts.microBatches : 0;
   std::string line = "{\"step\":" + std::to_string(result.step) + ",\"loss\":" + jsonNumber(result.loss) +
+                     metricsText(program, result.metrics, "") +
                      ",\"grad_norm\":" + jsonNumber(result.gradNorm) +
                      ",\"lr\":" + jsonNumber(result.lr, 12) + ",\"step_ms\":" + jsonNumber(seconds * 1e3, 6) +
                      ",\"samples_per_s\":" + jsonNumber(samples / seconds, 6);
@@ -184,8 +198,8 @@ void MetricsLog::evaluation(int64_t step, const Evaluation &result) {
     facts.comparison->evaluation(step, result.loss);
   if (file >= 0)
     write("{\"step\":" + std::to_string(step) + ",\"eval_loss\":" + jsonNumber(result.loss) +
-          ",\"eval_batches\":" + std::to_string(result.microBatches) +
-          ",\"eval_ms\":" + jsonNumber(result.times.ms, 6) + "}");
+          metricsText(program, result.metrics, "eval_") + ",\"eval_batches\":" +
+          std::to_string(result.microBatches) + ",\"eval_ms\":" + jsonNumber(result.times.ms, 6) + "}");
 }
 
 void MetricsLog::compared() {

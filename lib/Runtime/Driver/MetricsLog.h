@@ -121,6 +121,9 @@ std::string breakdownTable(const std::vector<Breakdown> &ranks, const std::vecto
 /// `saved` is the step of its last checkpoint, -1: none.
 std::string placesLine(const RunSettings &settings, int64_t saved);
 
+/// "  accuracy 0.75" of each of the program's metrics.
+std::string metricsLine(const Program &program, const std::vector<float> &values);
+
 /// "1.5 GB".
 std::string describeBytes(int64_t bytes);
 

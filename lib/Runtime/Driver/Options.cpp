@@ -247,6 +247,7 @@ void checkValue(const OptionRow &row, const std::string &value) {
   case OptionKind::OpenChoice:
   case OptionKind::Text:
   case OptionKind::TextList:
+  case OptionKind::FlagOrList:
     if (value.empty())
       refuse(row, value, row.shownForm());
     break;
@@ -258,7 +259,7 @@ void checkValue(const OptionRow &row, const std::string &value) {
 /// choice only one of its choices, so that a model's path is not taken; else all but what looks like an
 /// option.
 static bool isValueOf(const OptionRow &row, const std::string &word) {
-  if (row.kind == OptionKind::Flag)
+  if (row.kind == OptionKind::Flag || row.kind == OptionKind::FlagOrList)
     return false;
   if (row.kind == OptionKind::FlagOrChoice) {
     for (auto &[name, ready] : row.choices())
@@ -342,7 +343,7 @@ ParsedOptions dsopt::runtime::parseOptions(int argc, const char *const *argv, To
       notAvailable(name);
     if (row->kind == OptionKind::Flag && hasValue)
       throw Error(StatusInput, "option -" + name + " takes no value, got '" + value + "'");
-    bool needsValue = row->kind != OptionKind::Flag && row->kind != OptionKind::FlagOrChoice;
+    bool needsValue = row->kind != OptionKind::Flag && !row->isFlagOr();
     if (needsValue && !hasValue)
       throw Error(StatusInput, "option -" + name + " needs a value: -" + name + "=" + row->shownForm());
     if (hasValue)

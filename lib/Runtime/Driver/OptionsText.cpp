@@ -13,7 +13,7 @@ const std::vector<CommandWord> &dsopt::runtime::commandWords() {
       {"plan", "plan", "what would happen, in bytes for each rank (-plan)"},
       {"export", "eval",
        "write what a checkpoint holds: -resume=DIR with -save-weights=FILE or -save-onnx=FILE, and -data"},
-      {"predict", "", "not available yet"},
+      {"predict", "predict", "the model's outputs on -data, into -save-outputs=FILE.npz (-predict)"},
       {"report", "", "dsopt-report: the page of RUN.jsonl"},
       {"help", "help", "all options, or one: dsopt help lr"},
   };
@@ -38,9 +38,7 @@ static std::vector<std::string> groups() {
 /// An option with the form of its value.
 static std::string spelled(const OptionRow &row) {
   std::string name = std::string("-") + row.name, form = row.shownForm();
-  return row.kind == OptionKind::FlagOrChoice ? name + "[=" + form + "]"
-         : row.kind == OptionKind::Flag       ? name
-                                              : name + "=" + form;
+  return row.isFlagOr() ? name + "[=" + form + "]" : row.kind == OptionKind::Flag ? name : name + "=" + form;
 }
 
 std::string dsopt::runtime::optionsHelp(Tool tool, const std::map<std::string, std::string> &compiled) {
@@ -145,7 +143,7 @@ static std::string bashCompletion(Tool tool, const std::string &command) {
     if (!isFor(tool, row))
       continue;
     names += std::string(names.empty() ? "-" : " -") + row.name +
-             (row.kind == OptionKind::Flag || row.kind == OptionKind::FlagOrChoice ? "" : "=");
+             (row.kind == OptionKind::Flag || row.isFlagOr() ? "" : "=");
     if (std::string choices = choicesOf(row); !choices.empty())
       cases += std::string("    ") + row.name + ") COMPREPLY=($(compgen -W " + quoted(choices) +
                " -- \"$value\")) ;;\n";
@@ -196,9 +194,8 @@ static std::string zshCompletion(Tool tool, const std::string &command) {
     std::string choices = choicesOf(row), spec = row.repeatable() ? "*-" : "-";
     spec += row.name;
     bool takesValue = row.kind != OptionKind::Flag;
-    spec += (takesValue && row.kind != OptionKind::FlagOrChoice ? "=" : "") + std::string("[") +
-            escaped(row.help) + "]";
-    if (takesValue && row.kind != OptionKind::FlagOrChoice)
+    spec += (takesValue && !row.isFlagOr() ? "=" : "") + std::string("[") + escaped(row.help) + "]";
+    if (takesValue && !row.isFlagOr())
       spec += ":value:" + (choices.empty() ? "_files" : "(" + choices + ")");
     text += "    " + quoted(spec) + " \\\n";
   }

@@ -39,6 +39,13 @@ static std::string describeTime(double seconds) {
                 static_cast<int>(s % 60));
 }
 
+std::string dsopt::runtime::metricsLine(const Program &program, const std::vector<float> &values) {
+  std::string text;
+  for (size_t i = 0; i < values.size(); ++i)
+    text += "  " + program.metrics[i].name + format(" %.6g", values[i]);
+  return text;
+}
+
 /// "step 3/8", "step 3" where nobody knows the end.
 static std::string counted(int64_t step, int64_t steps) {
   return std::to_string(step) + (steps < DataSource::kEndless ? "/" + std::to_string(steps) : "");
@@ -90,9 +97,10 @@ void Progress::step(const StepResult &result, double seconds) {
     return;
   drawn = std::chrono::steady_clock::now();
   std::string scale = result.lossScale > 0 ? format("  loss scale %.6g", result.lossScale) : "";
-  line(format("step %s  loss %.6g  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s",
-              counted(result.step, facts.steps).c_str(), result.loss, result.gradNorm, result.lr,
-              seconds * 1e3, samplesPerStep(program, result.variant) / seconds) +
+  line(format("step %s  loss %.6g", counted(result.step, facts.steps).c_str(), result.loss) +
+       metricsLine(program, result.metrics) +
+       format("  grad norm %.4g  lr %.4g  %.1f ms  %.1f samples/s", result.gradNorm, result.lr, seconds * 1e3,
+              samplesPerStep(program, result.variant) / seconds) +
        scale + (result.skipped ? ", overflow: skipped" : ""));
 }
 
@@ -114,13 +122,14 @@ bool Progress::isDue(const StepResult &result) {
 
 void Progress::bar(const StepResult &result) {
   int64_t done = result.step + 1, most = *std::max_element(facts.arenaBytes.begin(), facts.arenaBytes.end());
-  std::string right =
-      format(" %s  loss %.4f  %.1f ms  %.1f samples/s  ", counted(done, facts.steps).c_str(), result.loss,
-             smoothed * 1e3, samplesPerStep(program, result.variant) / smoothed) +
-      describeBytes(most) + " a rank  " +
-      (facts.steps < DataSource::kEndless
-           ? describeTime(smoothed * static_cast<double>(facts.steps - done)) + " left"
-           : "");
+  std::string right = format(" %s  loss %.4f", counted(done, facts.steps).c_str(), result.loss) +
+                      metricsLine(program, result.metrics) +
+                      format("  %.1f ms  %.1f samples/s  ", smoothed * 1e3,
+                             samplesPerStep(program, result.variant) / smoothed) +
+                      describeBytes(most) + " a rank  " +
+                      (facts.steps < DataSource::kEndless
+                           ? describeTime(smoothed * static_cast<double>(facts.steps - done)) + " left"
+                           : "");
   winsize window{};
   size_t columns = ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_col ? window.ws_col : 80;
   size_t width = columns > right.size() + 13 ? std::min<size_t>(columns - right.size() - 3, 30) : 0;
@@ -169,6 +178,7 @@ std::string dsopt::runtime::placesLine(const RunSettings &settings, int64_t save
   };
   say("weights", settings.saveWeights);
   say("the model", settings.saveOnnx);
+  say("outputs", settings.saveOutputs);
   if (saved >= 0)
     say("the last checkpoint",
         settings.save + (settings.save.back() == '/' ? "" : "/") + checkpointName(saved));

@@ -4,6 +4,7 @@
 #include "Core/Together.h"
 #include "KernelsReport.h"
 #include "MetricsLog.h"
+#include "PredictionFile.h"
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/Cpus.h"
 #include "dsopt/Runtime/Fault.h"
@@ -155,8 +156,9 @@ std::string breakdownOf(Engine &engine, const Times &mine, bool evaluates, Metri
 
 /// Measures the loss on `data` and says it (collective), and into `times` how long it took. Whether all ranks
 /// agreed to stop meanwhile.
-bool evaluate(const RunSettings &settings, Session &session, DataSource &data, MetricsLog *log,
-              Progress &progress, Times *times = nullptr) {
+bool evaluate(const Run &run, Session &session, DataSource &data, MetricsLog *log, Progress &progress,
+              Times *times = nullptr) {
+  const RunSettings &settings = run.settings;
   int64_t count = data.microBatches();
   if (settings.evalBatches)
     count = std::min(count, settings.evalBatches);
@@ -168,13 +170,41 @@ bool evaluate(const RunSettings &settings, Session &session, DataSource &data, M
   int64_t step = std::max<int64_t>(session.stepsDone() - 1, 0);
   if (!result.stop && log) {
     log->evaluation(step, result);
-    char text[96];
-    std::snprintf(text, sizeof text, "%.9g  (%lld micro-batches, %.1f ms)", result.loss,
-                  (long long)result.microBatches, result.times.ms);
+    char loss[32], size[64];
+    std::snprintf(loss, sizeof loss, "%.9g", result.loss);
+    std::snprintf(size, sizeof size, "  (%lld micro-batches, %.1f ms)", (long long)result.microBatches,
+                  result.times.ms);
     progress.line((settings.evaluates ? "eval loss " : "step " + std::to_string(step) + "  eval loss ") +
-                  text);
+                  loss + metricsLine(run.program(), result.metrics) + size);
   }
   return result.stop;
+}
+
+/// Writes what the program computes of `data` (collective). Whether all ranks agreed to stop meanwhile.
+bool predict(const Run &run, Session &session, MetricsLog *log, Progress &progress, Times &times) {
+  int64_t count = run.data.microBatches(), rows = run.data.rows();
+  const Program &program = run.program();
+  if (run.settings.evalBatches && run.settings.evalBatches < count) {
+    count = run.settings.evalBatches;
+    rows = rows ? count * program.micro_batch_size : 0;
+  }
+  During evaluating(Place::Evaluating);
+  std::optional<PredictionFile> file;
+  if (log)
+    file.emplace(run.settings.saveOutputs, program, count, rows);
+  Evaluation result =
+      session.predict(run.data, count, [&](int64_t output, const char *values, int64_t bytes) {
+        file->take(output, values, bytes);
+      });
+  times = result.times;
+  if (result.stop || !log)
+    return result.stop;
+  file->finish();
+  char text[64];
+  std::snprintf(text, sizeof text, "%lld micro-batches in %.1f ms", (long long)result.microBatches,
+                result.times.ms);
+  progress.line(std::string("predicted ") + text);
+  return false;
 }
 
 /// Collective: an Error if rank 0 could not write its log.
@@ -279,8 +309,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   };
   try {
     listen();
-    if (settings.evaluates)
-      stopped = evaluate(settings, session, run.data, log.get(), progress, &times);
+    if (!program.outputs.empty())
+      stopped = predict(run, session, log.get(), progress, times);
+    else if (settings.evaluates)
+      stopped = evaluate(run, session, run.data, log.get(), progress, &times);
     auto before = std::chrono::steady_clock::now();
     while (session.stepsDone() < settings.steps && !stopped &&
            stepArrives(run, engine, session, saving, progress, stopped)) {
@@ -316,7 +348,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       int64_t done = session.stepsDone();
       bool measures = done == settings.steps || (settings.evalEvery && done % settings.evalEvery == 0);
       if (run.evalData && measures && !stopped) {
-        stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
+        stopped = evaluate(run, session, *run.evalData, log.get(), progress);
         measured = done;
         before = std::chrono::steady_clock::now();
       }
@@ -343,7 +375,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
           "smaller -loss-scale or -initial-scale-power may help");
     // A stream's last step is known to be the last only now.
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
-      stopped = evaluate(settings, session, *run.evalData, log.get(), progress);
+      stopped = evaluate(run, session, *run.evalData, log.get(), progress);
     if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore) {
       During savingNow(Place::Saving);
       say(progress, saving.save(session, /*last=*/true));

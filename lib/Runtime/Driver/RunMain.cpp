@@ -90,7 +90,8 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
   if (settings.launch.rank <= 0)
     for (auto &[path, option] :
          {std::pair(settings.log, "log"), std::pair(settings.saveWeights, "save-weights"),
-          std::pair(settings.saveOnnx, "save-onnx"), std::pair(settings.trace, "trace")})
+          std::pair(settings.saveOnnx, "save-onnx"), std::pair(settings.saveOutputs, "save-outputs"),
+          std::pair(settings.trace, "trace")})
       if (!path.empty())
         checkWritable(path, option);
   if (settings.launch.rank <= 0)

@@ -94,7 +94,8 @@ void addOptions(Record &record, const Run &run) {
   flag("resume-new-batch", settings.resumeNewBatch);
   for (auto [name, value] :
        {std::pair("log", &settings.log), std::pair("save-weights", &settings.saveWeights),
-        std::pair("save-onnx", &settings.saveOnnx), std::pair("trace", &settings.trace)})
+        std::pair("save-onnx", &settings.saveOnnx), std::pair("save-outputs", &settings.saveOutputs),
+        std::pair("trace", &settings.trace)})
     flag(name, !value->empty());
   flag("breakdown", settings.breakdown);
   flag("report=kernels", settings.reportKernels);

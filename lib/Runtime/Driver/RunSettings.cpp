@@ -256,6 +256,9 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
     if (settings.evaluates && given.has(name))
       throw Error(StatusInput, std::string("option -") + name + " trains, but nothing is trained with -eval");
   run.shuffle = options.has("shuffle");
+  if (run.shuffle && !program.outputs.empty())
+    throw Error(StatusInput,
+                "option -shuffle does not go with -predict, which writes outputs in the data's order");
   settings.pad = options.has("pad");
   settings.tokens.bytes = options.integer("token-bytes");
   settings.tokens.shifted = options.text("labels") == "shifted";
@@ -287,6 +290,12 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
     throw Error(StatusInput, "option -resume=auto goes on in the folder of -save=DIR, which is not given");
   settings.saveWeights = options.text("save-weights");
   settings.saveOnnx = options.text("save-onnx");
+  settings.saveOutputs = options.text("save-outputs");
+  if (settings.saveOutputs.empty() != program.outputs.empty())
+    throw Error(StatusInput, program.outputs.empty()
+                                 ? "option -save-outputs is of a program that predicts; use: " +
+                                       dsoptCommand(program, {"predict"})
+                                 : std::string("the program predicts: it needs -save-outputs=FILE.npz"));
   settings.trace = options.text("trace");
   if (settings.evaluates && !settings.trace.empty())
     throw Error(StatusInput, "option -trace records training; with -eval there is none");

@@ -18,7 +18,7 @@ namespace dsopt::runtime {
 struct RunSettings {
   RunOptions options; ///< but for `steps` and `threads`, which depend on the data and the ranks
   int64_t steps = 0, epochs = 0, threads = 0; ///< as given, 0: not
-  std::string data, evalData, log, save, resume, saveWeights, saveOnnx, trace, compare;
+  std::string data, evalData, log, save, resume, saveWeights, saveOnnx, saveOutputs, trace, compare;
   bool evaluates = false;                 ///< forward only, on `data`
   int64_t evalEvery = 0, evalBatches = 0; ///< steps between evaluations, 0: only at the end; 0: all
   int64_t saveEvery = 0, saveKeep = 3;    ///< steps between checkpoints, 0: only at the end; how many stay

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Origins.h"
+#include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Interfaces.h"
@@ -53,7 +54,8 @@ private:
       if (!op.getAttrOfType<IntegerAttr>(graph::kBlockAttr))
         return op.emitError("has no ") << graph::kBlockAttr << ", expected one from find-blocks";
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
-    if (terminator->getNumOperands() != 1 + graph::statisticsOf(function).size() ||
+    if (terminator->getNumOperands() !=
+            1 + graph::statisticsOf(function).size() + graph::metricsOf(function).size() ||
         terminator->getOperand(0).getType() != scalar)
       return function.emitError("returns ")
              << function.getResultTypes() << ", expected one loss of type " << scalar;

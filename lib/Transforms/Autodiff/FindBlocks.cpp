@@ -1,6 +1,7 @@
 //===- FindBlocks.cpp - cut the forward graph into blocks -----------------===//
 
 #include "Origins.h"
+#include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
@@ -66,6 +67,7 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
     std::vector<Operation *> ops;
     for (Operation &op : forward.front().without_terminator())
       ops.push_back(&op);
+    measuring = graph::measuringOnly(forward);
     std::vector<size_t> cuts = findCuts(ops, forward.front().getTerminator(), origins);
     assign(forward, ops, cuts, origins);
     getOperation()->setAttr(graph::kBlocksAttr, Builder(&getContext()).getI64IntegerAttr(cuts.size() + 1));
@@ -88,6 +90,9 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
     };
     // Statistics stay where they are made, and what is made for them alone counts nothing.
     llvm::DenseSet<Operation *> counted{terminator->getOperand(0).getDefiningOp()};
+    if (graph::predicts(cast<func::FuncOp>(terminator->getParentOp())))
+      for (Value output : terminator->getOperands())
+        counted.insert(output.getDefiningOp());
     for (Operation *op : llvm::reverse(ops))
       if (counted.contains(op))
         for (Value operand : op->getOperands())
@@ -119,6 +124,8 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
   std::vector<size_t> findCuts(ArrayRef<Operation *> ops, Operation *terminator, const Origins &origins) {
     std::vector<Live> live = findLive(ops, terminator, origins);
     std::vector<size_t> products = findProducts(ops, origins);
+    // What is measured cuts no blocks.
+    llvm::erase_if(products, [&](size_t index) { return measuring.contains(ops[index]); });
     std::vector<Candidate> candidates;
     for (size_t i = 0; i + 1 < products.size(); ++i) {
       size_t best = products[i];
@@ -184,6 +191,8 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
       if (!op.hasAttr(graph::kBlockAttr))
         op.setAttr(graph::kBlockAttr, Builder(&getContext()).getI64IntegerAttr(block));
   }
+
+  llvm::DenseSet<Operation *> measuring; ///< operations that only metrics need
 };
 
 } // namespace

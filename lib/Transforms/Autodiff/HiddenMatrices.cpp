@@ -1,6 +1,7 @@
 //===- HiddenMatrices.cpp - parameters that only products read ------------===//
 
 #include "HiddenMatrices.h"
+#include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
 
@@ -39,7 +40,10 @@ llvm::DenseMap<StringAttr, HiddenMatrix> dsopt::findHiddenMatrices(func::FuncOp 
   llvm::DenseMap<StringAttr, HiddenMatrix> found;
   llvm::DenseSet<StringAttr> others; ///< that something else reads
   StringAttr last;
+  llvm::DenseSet<Operation *> measuring = graph::measuringOnly(function);
   for (Operation &op : function.front()) {
+    if (measuring.contains(&op))
+      continue;
     if (auto read = dyn_cast<graph::ReadOp>(op)) {
       views[read.getResult()] = {read.getStateAttr().getAttr()};
       continue;

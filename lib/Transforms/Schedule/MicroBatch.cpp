@@ -2,6 +2,7 @@
 
 #include "MicroBatch.h"
 
+#include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
@@ -36,6 +37,8 @@ private:
   LogicalResult readArguments(RunInfo &run, unsigned first, Location loc);
   LogicalResult readChunks();
   LogicalResult readValues();
+  LogicalResult readOutputs(func::ReturnOp ret);
+  void readMetrics(func::ReturnOp ret, ArrayRef<graph::MetricPart> metrics);
   LogicalResult findCrossings();
   LogicalResult placeBuckets();
   void placeStatistics();
@@ -324,13 +327,16 @@ LogicalResult Reader::placeReductions() {
 
 LogicalResult Reader::readValues() {
   auto ret = cast<func::ReturnOp>(result.function.getBody().front().getTerminator());
+  if (graph::predicts(result.function))
+    return readOutputs(ret);
   auto statistics = graph::statisticsOf(result.function);
-  if (ret.getNumOperands() != 1 + statistics.size() ||
+  auto metrics = graph::metricsOf(result.function);
+  if (ret.getNumOperands() != 1 + statistics.size() + metrics.size() ||
       llvm::any_of(ret.getOperands(), [](Value value) { return isa<BlockArgument>(value); }))
     return ret.emitOpError("of @") << result.function.getSymName()
                                    << ", expected the loss, computed by a run";
   result.loss = valueIds.lookup(ret.getOperand(0));
-  result.values[result.loss].loss = true;
+  result.values[result.loss].agreed = true;
   result.values[result.loss].name = "loss";
   for (const graph::Statistic &statistic : statistics) {
     StatisticInfo info;
@@ -344,7 +350,46 @@ LogicalResult Reader::readValues() {
     info.target = {place->second.first, 0, place->second.second * (int64_t)sizeof(float)};
     result.statistics.push_back(info);
   }
+  readMetrics(ret, metrics);
   return findCrossings();
+}
+
+LogicalResult Reader::readOutputs(func::ReturnOp ret) {
+  for (Value operand : ret.getOperands()) {
+    auto known = valueIds.find(operand);
+    if (known == valueIds.end() || isa<BlockArgument>(operand))
+      return ret.emitOpError("of @") << result.function.getSymName()
+                                     << ", expected outputs that runs compute";
+    result.values[known->second].agreed = true;
+    result.outputs.push_back(known->second);
+  }
+  return findCrossings();
+}
+
+void Reader::readMetrics(func::ReturnOp ret, ArrayRef<graph::MetricPart> metrics) {
+  Builder builder(module.getContext());
+  SmallVector<int64_t> parts;
+  int64_t place = 0;
+  for (auto [i, part] : llvm::enumerate(metrics)) {
+    MeasureInfo info;
+    info.value = valueIds.lookup(ret.getOperand(part.result));
+    ValueInfo &value = result.values[info.value];
+    value.agreed = true;
+    info.place = place;
+    info.elements = value.type.getNumElements();
+    place += info.elements;
+    result.measures.push_back(info);
+    parts.push_back(info.elements);
+    if (i + 1 < metrics.size() && metrics[i + 1].part)
+      continue;
+    graph::MetricAttr metric = part.metric;
+    NamedAttrList entry;
+    entry.set("name", builder.getStringAttr(metric.getName()));
+    entry.set("combine", builder.getStringAttr(stringifyCombine(metric.getCombine())));
+    entry.set("parts", builder.getDenseI64ArrayAttr(parts));
+    result.metrics.push_back(entry.getDictionary(module.getContext()));
+    parts.clear();
+  }
 }
 
 /// From chunk to chunk values hop to where they are used: to the first chunk of that stage on the way.

@@ -22,7 +22,8 @@ struct ValueInfo {
   int64_t stage = -1; ///< that defines it, -1 for the function's arguments
   int64_t chunk = -1; ///< that defines it, -1 for the function's arguments
   std::string input;  ///< the graph input's name
-  bool seed = false, context = false, loss = false;
+  bool seed = false, context = false;
+  bool agreed = false;    ///< the loss, or a part of a metric: of each micro-batch at the step's end
   int64_t statistic = -1; ///< bytes before it among its stage's statistics; -1: it is none
   /// The chunks from which it is sent to the next one up, or down.
   llvm::SmallVector<int64_t, 1> up, down;
@@ -80,6 +81,12 @@ struct StatisticInfo {
   double momentum = 0;
 };
 
+/// A part of a metric.
+struct MeasureInfo {
+  int64_t value = 0;               ///< value
+  int64_t place = 0, elements = 0; ///< among those of all metrics
+};
+
 struct MicroBatch {
   mlir::func::FuncOp function;
   mlir::IntegerAttr variant; ///< size of the module's dimension, where it is not the module's own
@@ -89,10 +96,13 @@ struct MicroBatch {
   std::vector<PlacedBucket> buckets;
   std::vector<GatherInfo> gathers;
   int64_t stages = 1;
-  std::vector<ChunkInfo> chunks;             ///< in the order of blocks
-  int64_t loss = -1;                         ///< value
-  std::vector<StatisticInfo> statistics;     ///< in order of results
-  llvm::SmallVector<int64_t> statisticBytes; ///< of one micro-batch, by stage
+  std::vector<ChunkInfo> chunks;              ///< in the order of blocks
+  int64_t loss = -1;                          ///< value; -1: there are outputs instead
+  std::vector<int64_t> outputs;               ///< values
+  std::vector<StatisticInfo> statistics;      ///< in order of results
+  std::vector<MeasureInfo> measures;          ///< in order of results
+  llvm::SmallVector<mlir::Attribute> metrics; ///< of exec.metrics
+  llvm::SmallVector<int64_t> statisticBytes;  ///< of one micro-batch, by stage
 
   /// The chunk that has a block; -1: none.
   int64_t chunkOf(int64_t block) const;

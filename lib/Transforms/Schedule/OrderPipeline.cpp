@@ -4,6 +4,7 @@
 #include "Scheduling.h"
 #include "StageWriter.h"
 #include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Schedule/Passes.h"
@@ -44,6 +45,35 @@ static void keepInputs(ModuleOp module, MicroBatch &graph) {
     inputs.push_back(entry.getDictionary(module.getContext()));
   }
   module->setAttr(exec::kInputsAttr, builder.getArrayAttr(inputs));
+}
+
+/// What a function computes that has no loss, with the shapes that the model has.
+static void keepOutputs(ModuleOp module, func::FuncOp function) {
+  Builder builder(module.getContext());
+  SmallVector<Attribute> outputs;
+  for (unsigned i = 0; graph::predicts(function) && i < function.getNumResults(); ++i) {
+    auto shape = function.getResultAttrOfType<DenseI64ArrayAttr>(i, graph::kShapeAttr);
+    Type element = getElementTypeOrSelf(function.getResultTypes()[i]);
+    NamedAttrList entry;
+    entry.set("name", function.getResultAttr(i, graph::kPredictionAttr));
+    entry.set("type", TypeAttr::get(RankedTensorType::get(shape.asArrayRef(), element)));
+    outputs.push_back(entry.getDictionary(module.getContext()));
+  }
+  if (!outputs.empty())
+    module->setAttr(exec::kOutputsAttr, builder.getArrayAttr(outputs));
+}
+
+/// All sizes of a dimension measure the same.
+static LogicalResult keepMetrics(ModuleOp module, const MicroBatch &graph) {
+  auto earlier = module->getAttrOfType<ArrayAttr>(exec::kMetricsAttr);
+  if (graph.metrics.empty() && !earlier)
+    return success();
+  auto metrics = ArrayAttr::get(module.getContext(), graph.metrics);
+  if (earlier && earlier != metrics)
+    return MicroBatch(graph).function.emitError("measures ")
+           << metrics << ", but another function of the module " << earlier;
+  module->setAttr(exec::kMetricsAttr, metrics);
+  return success();
 }
 
 namespace {
@@ -130,7 +160,8 @@ static LogicalResult orderFunction(func::FuncOp function) {
     StageWriter(module, *graph, ranks, microBatches, s)
         .write(slots, orders->entries ? &*orders->entries : nullptr);
   keepInputs(module, *graph);
-  return success();
+  keepOutputs(module, function);
+  return keepMetrics(module, *graph);
 }
 
 SmallVector<func::FuncOp> dsopt::orderedFunctions(ModuleOp module) {

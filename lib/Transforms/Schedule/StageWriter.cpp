@@ -68,7 +68,7 @@ void StageWriter::declareState() {
 
 int64_t StageWriter::slotsOf(int64_t id) const {
   const ValueInfo &value = graph.values[id];
-  return value.seed ? 1 : value.loss ? microBatches : slots[id];
+  return value.seed ? 1 : value.agreed ? microBatches : slots[id];
 }
 
 RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
@@ -240,10 +240,33 @@ void StageWriter::writeReturn() {
                        out.nextOrder(), kDataParallel, kCommStream);
   }
   SmallVector<Attribute> losses;
-  for (int64_t m = 0; graph.values[graph.loss].stage == stage && m < microBatches; ++m)
+  for (int64_t m = 0; graph.loss >= 0 && graph.values[graph.loss].stage == stage && m < microBatches; ++m)
     losses.push_back(valueRef(graph.loss, m));
-  out.emit<AgreeOp>(ArrayAttr::get(out.context, {}), ArrayAttr::get(out.context, losses), out.nextOrder(),
-                    kWorld, kCommStream);
+  SmallVector<Attribute> measures;
+  SmallVector<int64_t> measured, lengths;
+  for (const MeasureInfo &measure : graph.measures) {
+    if (graph.values[measure.value].stage != stage)
+      continue;
+    measured.push_back(measure.place);
+    lengths.push_back(measure.elements);
+    for (int64_t m = 0; m < microBatches; ++m)
+      measures.push_back(valueRef(measure.value, m));
+  }
+  SmallVector<Attribute> outputs;
+  SmallVector<int64_t> numbers, sizes;
+  for (auto [number, value] : llvm::enumerate(graph.outputs)) {
+    if (graph.values[value].stage != stage)
+      continue;
+    numbers.push_back(number);
+    sizes.push_back(bytesOf(graph.values[value].type));
+    for (int64_t m = 0; m < microBatches; ++m)
+      outputs.push_back(valueRef(value, m));
+  }
+  auto listed = [&](ArrayRef<Attribute> refs) {
+    return refs.empty() ? ArrayAttr() : ArrayAttr::get(out.context, refs);
+  };
+  out.emit<AgreeOp>(ArrayAttr::get(out.context, {}), ArrayAttr::get(out.context, losses), listed(measures),
+                    measured, lengths, listed(outputs), numbers, sizes, out.nextOrder(), kWorld, kCommStream);
   if (!bytes)
     return;
   SmallVector<Attribute> targets;

@@ -62,8 +62,21 @@ static LogicalResult verifyDistinct(AgreeOp agree, ArrayAttr refs, StringRef wha
   return success();
 }
 
+/// Elements of all metrics that a module has.
+static int64_t countMeasured(ModuleOp module) {
+  int64_t elements = 0;
+  if (auto metrics = module->getAttrOfType<ArrayAttr>(kMetricsAttr))
+    for (auto metric : metrics.getAsRange<DictionaryAttr>())
+      for (int64_t part : metric.getAs<DenseI64ArrayAttr>("parts").asArrayRef())
+        elements += part;
+  return elements;
+}
+
 LogicalResult Completeness::countMicroBatches() {
   AgreeOp taker;
+  SmallVector<char> measured(countMeasured(module), 0);
+  auto outputs = module->getAttrOfType<ArrayAttr>(kOutputsAttr);
+  SmallVector<char> delivered(outputs ? outputs.size() : 0, 0);
   for (ProgramOp program : programs) {
     SmallVector<AgreeOp> agreements(getSchedule(program).getBody().front().getOps<AgreeOp>());
     if (agreements.size() != 1)
@@ -72,6 +85,18 @@ LogicalResult Completeness::countMicroBatches() {
     if (failed(verifyDistinct(agree, agree.getNorms(), "record")) ||
         failed(verifyDistinct(agree, agree.getLosses(), "loss")))
       return failure();
+    for (auto [place, length] : llvm::zip_equal(agree.getPlaces(), agree.getLengths()))
+      for (int64_t element = place; element < place + length; ++element)
+        if (element >= (int64_t)measured.size() || measured[element]++)
+          return agree.emitOpError("measures element ")
+                 << element << " of the metrics, expected each of " << measured.size() << " once in a step ("
+                 << kMetricsAttr << ")";
+    for (int64_t number : agree.getNumbers()) {
+      if (number < 0 || number >= (int64_t)delivered.size() || delivered[number]++)
+        return agree.emitOpError("has output ") << number << ", expected each of " << delivered.size()
+                                                << " once in a step (" << kOutputsAttr << ")";
+      microBatches = agree.getOutputs()->size() / agree.getNumbers().size();
+    }
     if (agree.getLosses().empty())
       continue;
     if (taker) {
@@ -82,7 +107,13 @@ LogicalResult Completeness::countMicroBatches() {
     taker = agree;
     microBatches = agree.getLosses().size();
   }
-  if (!taker)
+  if (llvm::is_contained(delivered, 0))
+    return ProgramOp(programs.front()).emitOpError("and no other position has output ")
+           << llvm::find(delivered, 0) - delivered.begin() << " (" << kOutputsAttr << ")";
+  if (llvm::is_contained(measured, 0))
+    return ProgramOp(programs.front()).emitOpError("and no other position measures element ")
+           << llvm::find(measured, 0) - measured.begin() << " of the metrics (" << kMetricsAttr << ")";
+  if (!taker && delivered.empty())
     return ProgramOp(programs.front())
         .emitOpError("and no other position agrees on losses, expected one for "
                      "each micro-batch of the position that computes them");

@@ -3,6 +3,8 @@
 // Each where it belongs.
 module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "rows", size = 8 : i64},
                    exec.inputs = [{bound = 9 : i64, ignore_index = -100 : i64, label = true, name = "y", type = tensor<4xi64>}],
+                   exec.outputs = [{name = "logits", type = tensor<4x2xf32>}],
+                   exec.metrics = [{name = "accuracy", combine = "ratio", parts = array<i64: 1, 1>}],
                    exec.update_calls = {"update.adam" = 0 : i64}} {
   func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>, exec.parameter = @w},
                               memref<16xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad},
@@ -15,6 +17,11 @@ module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "row
     exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {exec.payload = 60 : i64}
   }
 }
+
+// -----
+
+// expected-error@below {{attribute 'exec.metrics' is [{combine = "median", name = "a", parts = array<i64: 1>}], expected dictionaries of name, combine and parts}}
+module attributes {exec.metrics = [{name = "a", combine = "median", parts = array<i64: 1>}]} {}
 
 // -----
 

@@ -544,3 +544,30 @@ module attributes {exec.gemm_table = #exec.gemm_table<arch = "znver4", vector_bi
 module attributes {exec.gemm_table = #exec.gemm_table<arch = "znver4", vector_bits = 512, choices = [
     #exec.gemm_choice<operands = f32, m = 1, n = 2, k = 3>,
     #exec.gemm_choice<operands = f32, m = 1, n = 2, k = 3, blocking = <rows = 1, vectors = 1, band = 1, packing = none>>]>} {}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.agree' op measures 3 values of 2 places and 2 lengths, expected a place and a length for each part of a metric, and as many values of each as there are micro-batches}}
+    exec.agree norms [] losses [] measures [@a, @b, @c] places [0, 1] lengths [1, 1] order 0 over @world on @comm
+  }
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.agree' op measures 0 elements at place 2, expected 1 or more from 0 on}}
+    exec.agree norms [] losses [] measures [@a, @b] places [2] lengths [0] order 0 over @world on @comm
+  }
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.schedule {
+    // expected-error @below {{'exec.agree' op has 1 places of 2 outputs and 2 sizes, expected a size of each output, and as many places as there are micro-batches}}
+    exec.agree norms [] losses [] outputs [@a] numbers [0, 1] bytes [4, 4] order 0 over @world on @comm
+  }
+}

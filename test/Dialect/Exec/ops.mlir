@@ -80,6 +80,10 @@ exec.program @step position 0 blocks [0, 2] {
     %11 = exec.norm @s of @b0 to @norms[1] on @compute
     // CHECK: exec.agree norms [@norms[1]] losses [] order 3 over @world on @comm
     %12 = exec.agree norms [@norms[1]] losses [] order 3 over @world on @comm
+    // CHECK: exec.agree norms [] losses [@x] measures [@x, @m] places [1, 4] lengths [1, 3] order 3 over @world on @comm
+    exec.agree norms [] losses [@x] measures [@x, @m] places [1, 4] lengths [1, 3] order 3 over @world on @comm
+    // CHECK: exec.agree norms [] losses [] outputs [@x, @m] numbers [0, 2] bytes [4, 8] order 3 over @world on @comm
+    exec.agree norms [] losses [] outputs [@x, @m] numbers [0, 2] bytes [4, 8] order 3 over @world on @comm
     // CHECK: exec.update @adam of @b0 [@w, @s] elements 64 sliced on @compute
     %13 = exec.update @adam of @b0 [@w, @s] elements 64 sliced on @compute
     // CHECK: exec.update @adam of @b0 [@w, @s] elements 128 on @compute

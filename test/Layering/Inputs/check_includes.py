@@ -30,13 +30,13 @@ LIBRARIES = {
 }
 
 # What compiler, generated programs and runtime say to each other: headers that include nothing but each other.
-SHARED = ["ABI.h", "Attention.h", "Coefficients.h", "Convolution.h", "Ctc.h", "DeviceWorkspaces.h", "Epilogue.h", "Footer.h", "Gemm.h", "Options.def", "Philox.h", "RoutineImages.h", "Scalars.h"]
+SHARED = ["ABI.h", "Attention.h", "Coefficients.h", "Convolution.h", "Ctc.h", "DeviceWorkspaces.h", "Epilogue.h", "Footer.h", "Gemm.h", "Metrics.h", "Options.def", "Philox.h", "RoutineImages.h", "Scalars.h"]
 # Of these, what a room may include.
 SHARED_WITH = {
     "Interfaces": ["Convolution.h", "Epilogue.h", "Options.def"],  # sizes of convolutions and what products go on with; what a module's options may be
     GRAPH: ["Ctc.h", "Gemm.h", "Philox.h", "Scalars.h"],  # folding computes what the runtime would; parts of products
     "Import": ["Scalars.h"],
-    "Transforms/Autodiff": ["Scalars.h"],
+    "Transforms/Autodiff": ["Metrics.h", "Scalars.h"],
     "Transforms/Schedule": ["Coefficients.h", "Scalars.h"],
     "Conversion": ["ABI.h", "DeviceWorkspaces.h"],
     "Target": ["ABI.h", "RoutineImages.h"],

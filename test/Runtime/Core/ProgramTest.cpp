@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
 
 using namespace dsopt::runtime;
@@ -54,15 +55,15 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 18", "\"version\": 1"),
-            "program table: version 1, this runtime expects 18: compile the program anew");
-  EXPECT_EQ(failure(kGood, "\"version\": 18", "\"version\": 18, \"delayed_update\": 3"),
+  EXPECT_EQ(failure(kGood, "\"version\": 19", "\"version\": 1"),
+            "program table: version 1, this runtime expects 19: compile the program anew");
+  EXPECT_EQ(failure(kGood, "\"version\": 19", "\"version\": 19, \"delayed_update\": 3"),
             "program table: delayed_update is 3, but list 2 has 0 positions");
-  EXPECT_EQ(failure(kGood, "\"version\": 18", "\"version\": 18, \"freeze_step\": 3"),
+  EXPECT_EQ(failure(kGood, "\"version\": 19", "\"version\": 19, \"freeze_step\": 3"),
             "program table: freeze_step is 3, but list 3 has 0 positions");
   auto withPolicy = [](const std::string &policy) {
-    return failure(kGood, "\"version\": 18",
-                   "\"version\": 18, \"freeze_step\": 3, \"local_policy\": {" + policy + "}");
+    return failure(kGood, "\"version\": 19",
+                   "\"version\": 19, \"freeze_step\": 3, \"local_policy\": {" + policy + "}");
   };
   EXPECT_EQ(withPolicy("\"local_step_clipper\": 2"),
             "program table: local_policy has a scaler of 0, expected 1 or more");
@@ -110,9 +111,73 @@ TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 3"), "program table: K = 4, V = 2, M = 3 do not fit dp = 2");
 }
 
+/// A table of two metrics, of which the action measures what `action` says.
+static std::string withMetrics(const std::string &metrics, const std::string &action) {
+  std::string text = kGood;
+  text.replace(text.find("\"dp\""), 0, "\"metrics\": [" + metrics + "], ");
+  return failure(text, "\"kind\": \"agree\"", "\"kind\": \"agree\", " + action);
+}
+
+TEST(Program, MeasuresMetrics) {
+  const char *two =
+      R"({"name": "accuracy", "combine": "ratio", "parts": [1, 1]}, {"name": "f1", "combine": "f1", "parts": [3, 3, 3]})";
+  const char *refs = R"("refs": [[0, 0, 0, 0], [0, 1, 0, 0], [1, 0, 0, 0], [1, 0, 4, 0]], )";
+  EXPECT_EQ(withMetrics(two, std::string(refs) + R"("places": [1, 8], "lengths": [1, 3])"), "");
+  EXPECT_EQ(withMetrics(two, std::string(refs) + R"("places": [1, 9], "lengths": [1, 3])"),
+            "program table: action 6 (): elements 9 to 12 of metrics, which have 11");
+  EXPECT_EQ(withMetrics(two, std::string(refs) + R"("places": [1], "lengths": [1, 3])"),
+            "program table: action 6 (): 1 places, 2 lengths and 4 addresses of metrics and others");
+  EXPECT_EQ(withMetrics(two, R"("places": [1], "lengths": [1])"),
+            "program table: action 6 (): 1 places, 1 lengths and 0 addresses of metrics and others");
+  EXPECT_EQ(withMetrics(two, R"("refs": [[1, 0, 508, 0], [1, 0, 508, 0]], "places": [0], "lengths": [2])"),
+            "program table: action 6 (): a part of a metric lies outside of buffer 'w'");
+  EXPECT_EQ(withMetrics(R"({"name": "f1", "combine": "f1", "parts": [3, 3]})", "\"norms\": 0"),
+            "program table: metric 'f1' has 2 parts, expected 3 of one size");
+  EXPECT_EQ(withMetrics(R"({"name": "f1", "combine": "median", "parts": [1]})", "\"norms\": 0"),
+            "program table: program.metrics[0].combine: unknown name 'median'");
+}
+
+TEST(Program, HasOutputs) {
+  auto with = [](const std::string &action) {
+    std::string text = kGood;
+    text.replace(text.find("\"dp\""), 0, R"("outputs": [{"name": "o", "type": "f32", "shape": [2]}], )");
+    return failure(text, "\"kind\": \"agree\"", "\"kind\": \"agree\", " + action);
+  };
+  const char *refs = R"("refs": [[0, 0, 0, 0], [0, 1, 0, 0]], )";
+  EXPECT_EQ(with(std::string(refs) + R"("outputs": [0], "output_bytes": [8])"), "");
+  EXPECT_EQ(with(std::string(refs) + R"("outputs": [1], "output_bytes": [8])"),
+            "program table: action 6 (): output: index 1, expected less than 1");
+  EXPECT_EQ(with(std::string(refs) + R"("outputs": [0], "output_bytes": [4])"),
+            "program table: action 6 (): 4 bytes of output 'o' in buffer 'x', expected 8");
+  EXPECT_EQ(with(R"("outputs": [0], "output_bytes": [8])"),
+            "program table: action 6 (): 0 places, 0 lengths and 0 addresses of metrics and others");
+}
+
+TEST(Program, CombinesMetrics) {
+  std::vector<Metric> metrics = {{"a", Combine::Mean, {1}},         {"b", Combine::Root, {1}},
+                                 {"c", Combine::Ratio, {1, 1}},     {"d", Combine::Exponential, {1, 1}},
+                                 {"e", Combine::F1, {2, 2, 2}},     {"f", Combine::Precision, {3, 3, 3}},
+                                 {"g", Combine::Recall, {3, 3, 3}}, {"h", Combine::Ratio, {1, 1}},
+                                 {"i", Combine::F1, {1, 1, 1}}};
+  EXPECT_EQ(elementsOf(metrics), 35);
+  std::vector<double> sums = {6, 18, 3, 4, 0, 5, 9, 3, 9, 4, 9, 8, 2, 0, 0, 4, 0, 0,
+                              2, 3,  0, 2, 0, 0, 4, 0, 0, 2, 3, 0, 0, 0, 0, 0, 0};
+  std::vector<float> values = combineMetrics(metrics, sums, 2);
+  ASSERT_EQ(values.size(), metrics.size());
+  EXPECT_EQ(values[0], 3.0f);
+  EXPECT_EQ(values[1], 3.0f);
+  EXPECT_EQ(values[2], 0.75f);
+  EXPECT_EQ(values[3], 1.0f);
+  EXPECT_EQ(values[4], 0.5f);  // of the second of two classes
+  EXPECT_EQ(values[5], 0.25f); // of two classes that there are, one is never predicted
+  EXPECT_EQ(values[6], 0.5f);
+  EXPECT_TRUE(std::isnan(values[7])); // nothing counts
+  EXPECT_TRUE(std::isnan(values[8]));
+}
+
 TEST(Program, DevicesHaveImages) {
   auto with = [&](const std::string &keys) {
-    return failure(kGood, "\"version\": 18", "\"version\": 18, " + keys);
+    return failure(kGood, "\"version\": 19", "\"version\": 19, " + keys);
   };
   auto image = [](const std::string &keys) { return R"("target": "cuda", "images": [{)" + keys + "}]"; };
   std::string text = kGood;
@@ -270,7 +335,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table =
-      R"({"version": 18, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+      R"({"version": 19, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));

@@ -158,6 +158,12 @@
 // POSITIONS: error: 'exec.agree' op takes losses, but those of a step are of one position
 // POSITIONS: note: the other agreement is here
 
+// Metrics that nobody has, or that no position measures.
+// RUN: sed -e 's/@loss\[1\]\] order/@loss[1]] measures [@loss, @loss[1]] places [0] lengths [1] order/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MEASURED
+// MEASURED: error: 'exec.agree' op measures element 0 of the metrics, expected each of 0 once in a step (exec.metrics)
+// RUN: sed -e 's/^module attributes {/module attributes {exec.metrics = [{name = "a", combine = "mean", parts = array<i64: 1>}], /' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=UNMEASURED
+// UNMEASURED: error: 'exec.program' op and no other position measures element 0 of the metrics (exec.metrics)
+
 // Each phase of each block runs once on each micro-batch, in the order that gradients need.
 // RUN: sed -e '/^ /s/%%w0 = \(.*\) on @compute/%%first = \1 on @compute\n %%w0 = \1 accumulate on @compute/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=REPEATS
 // REPEATS: error: 'exec.run' op repeats the run of @block0.W on micro-batch 0

@@ -70,6 +70,11 @@ inline constexpr llvm::StringLiteral kCopiedAttr = "exec.copied";
 inline constexpr llvm::StringLiteral kChangesAttr = "exec.changes";
 /// On the module: the graph's inputs (name, type, label, ignore_index, bound).
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
+/// On the module: the outputs that it computes instead of a loss, in order (name, type).
+inline constexpr llvm::StringLiteral kOutputsAttr = "exec.outputs";
+/// On the module: the metrics that it logs beside the loss, in order (name, combine and the elements of each
+/// part); exec.agree counts places on through them.
+inline constexpr llvm::StringLiteral kMetricsAttr = "exec.metrics";
 /// On the module: the options that its programs were built with (a dictionary); those of dsopt.options may
 /// not differ from then on.
 inline constexpr llvm::StringLiteral kBuiltWithAttr = "exec.built_with";

@@ -335,11 +335,27 @@ def Exec_AgreeOp : Exec_Collective<"agree"> {
   let description = [{
     Exchanges the records in `norms` (one for each bucket this position owns),
     the stop request and the losses in `losses` (one f32 slot a micro-batch;
-    empty on positions without the loss), and writes the step's scalars.
+    empty on positions without the loss), and writes the step's scalars. `measures` are
+    the parts of metrics that this position computes, one f32 slot for each of them and
+    each micro-batch: part p has `lengths[p]` elements, which lie from `places[p]` on
+    among those that a micro-batch gives of all metrics (`exec.metrics`). `outputs` are those
+    of the model (`numbers`, among `exec.outputs`) that a program without a loss computes
+    here, one slot of `bytes` for each and each micro-batch: whoever runs it takes them then.
   }];
-  let arguments = (ins Exec_RefArrayAttr:$norms, Exec_RefArrayAttr:$losses, I64Attr:$order,
+  let arguments = (ins Exec_RefArrayAttr:$norms, Exec_RefArrayAttr:$losses, OptionalAttr<Exec_RefArrayAttr>:$measures,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$places,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$lengths,
+                       OptionalAttr<Exec_RefArrayAttr>:$outputs,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$numbers,
+                       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$bytes, I64Attr:$order,
                        FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
-  let assemblyFormat = "`norms` custom<Refs>($norms) `losses` custom<Refs>($losses) `order` $order `over` $communicator `on` $stream attr-dict";
+  let assemblyFormat = [{
+    `norms` custom<Refs>($norms) `losses` custom<Refs>($losses)
+    (`measures` custom<Refs>($measures)^ `places` $places `lengths` $lengths)?
+    (`outputs` custom<Refs>($outputs)^ `numbers` $numbers `bytes` $bytes)?
+    `order` $order `over` $communicator `on` $stream attr-dict
+  }];
+  let hasVerifier = 1;
 }
 def Exec_UpdateOp : Exec_Action<"update"> {
   let summary = "runs a flat update kernel over a bucket's slice or the whole of it";

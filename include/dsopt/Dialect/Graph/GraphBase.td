@@ -47,6 +47,12 @@ def Graph_PhaseAttr : EnumAttr<Graph_Dialect, Dsopt_Phase, "phase"> {
 def Graph_IterationAttr : EnumAttr<Graph_Dialect, Graph_Iteration, "iteration"> {
   let assemblyFormat = "`<` $value `>`";
 }
+def Graph_MetricAttr : AttrDef<Graph_Dialect, "Metric"> {
+  let mnemonic = "metric";
+  let summary = "a number that a run logs: its name, and how what micro-batches give of it becomes one";
+  let parameters = (ins StringRefParameter<"">:$name, EnumParameter<Dsopt_Combine>:$combine);
+  let assemblyFormat = "`<` $name `,` $combine `>`";
+}
 def Graph_NoView : DefaultValuedAttr<Graph_ViewAttr, "::dsopt::graph::View::None">;
 
 /// Any tensor of static shape.

@@ -5,6 +5,33 @@
 
 include "mlir/Pass/PassBase.td"
 
+def AttachMetrics : Pass<"attach-metrics", "::mlir::ModuleOp"> {
+  let summary = "compute in forward what the run's metrics are made of";
+  let description = [{
+    Input: `@forward`, canonical, and the option `metric` of `dsopt.options`: `NAME` or
+    `NAME:OUTPUT,LABELS`, where OUTPUT and LABELS are results of `@forward` with `graph.output`.
+    Without them they are what the loss compares: the scores and labels of its one `graph.nll`, the
+    operands of the difference that its mean is of. Output: the parts of each metric as further
+    results with `graph.metric`, in f32, which nothing else reads; results with `graph.output` are
+    gone. What only metrics need stands right behind what it is made of, so that no value lives
+    longer for it; scores that are a product are computed once more, so that the loss is the same
+    operation as without metrics.
+
+    ```mlir
+    func.func @forward(%x: ..., %labels: tensor<8xi64> {graph.name = "labels"}) -> (tensor<f32> {graph.name = "loss"}) {
+      %losses, %lse = graph.nll %logits, %labels {ignore_index = -100 : i64} : ...
+      ...
+      return %loss : tensor<f32>
+    // becomes, with metric = ["accuracy"]
+    func.func @forward(...) -> (tensor<f32> {graph.name = "loss"}, tensor<f32> {graph.metric = #graph.metric<"accuracy", ratio>},
+                                tensor<f32> {graph.metric = #graph.metric<"accuracy", ratio>}) {
+      ...
+      return %loss, %hits, %count : tensor<f32>, tensor<f32>, tensor<f32>
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect"];
+}
+
 def RaiseNormalizations : Pass<"raise-normalizations", "::mlir::ModuleOp"> {
   let summary = "replace chains of RMS and layer normalization by one operation each";
   let description = [{

@@ -1,0 +1,18 @@
+//===- DeliverOutputs.h - outputs of a model come to rank 0 -----*- C++ -*-===//
+
+#ifndef DSOPT_LIB_RUNTIME_CORE_DELIVEROUTPUTS_H
+#define DSOPT_LIB_RUNTIME_CORE_DELIVEROUTPUTS_H
+
+#include "Core/Addresses.h"
+#include "dsopt/Runtime/Session.h"
+
+namespace dsopt::runtime {
+
+/// Hands the outputs of a group's first `counted` micro-batches to `sink` on rank 0, in order (collective).
+/// Pieces of other ranks pass through `arrived` there.
+void deliverOutputs(const Program &program, const RankInfo &info, Engine &engine, const Addresses &addresses,
+                    int64_t counted, std::vector<char> &arrived, const OutputSink &sink);
+
+} // namespace dsopt::runtime
+
+#endif // DSOPT_LIB_RUNTIME_CORE_DELIVEROUTPUTS_H

@@ -1,0 +1,98 @@
+"""Predictions: numpy's values, one file in all layouts, whatever rows there are.
+
+usage: predict.py DSOPT
+"""
+import hashlib
+import os
+import sys
+import tempfile
+
+import numpy as np
+
+from runs import check, execute
+from small import TensorProto, initializer, node, value, write
+
+dsopt = sys.argv[1]
+random = np.random.default_rng(5)
+ROWS = 4
+LAYOUTS = [[], ["-dp=2", "-micro-batches=2"], ["-dp=2", "-pp=2", "-zero=3"], ["-pp=3", "-micro-batches=4", "-threads=2"],
+           ["-dp=4", "-zero=1", "-reduction-shards=4"], ["-dp=2", "-micro-batches=4", "-reduction-shards=4", "-accumulate=sharded"]]
+
+with tempfile.TemporaryDirectory() as folder:
+    place = lambda name: os.path.join(folder, name)
+    w = [random.standard_normal(shape).astype(np.float32) for shape in ((5, 8), (8, 8), (8, 6))]
+    nodes = [node("MatMul", "x w0", "first"), node("Tanh", "first", "t0"), node("MatMul", "t0 w1", "second"), node("Tanh", "second", "t1"),
+             node("MatMul", "t1 w2", "logits"), node("ReduceMean", "second", "mean", keepdims=0), node("ArgMax", "logits", "choice", axis=1, keepdims=0),
+             node("Transpose", "logits", "turned", perm=[1, 0]), node("Reshape", "second shape", "folded"),
+             node("Greater", "logits zero", "positive"), node("SoftmaxCrossEntropyLoss", "logits labels", "loss")]
+    outputs = [value("loss"), value("logits", (ROWS, 6)), value("first", (ROWS, 8)), value("mean"), value("choice", (ROWS,), TensorProto.INT64),
+               value("turned", (6, ROWS)), value("folded", (ROWS, 2, 4)), value("positive", (ROWS, 6), TensorProto.BOOL), value("x", (ROWS, 5))]
+    write(place("m.onnx"), nodes, [value("x", (ROWS, 5)), value("labels", (ROWS,), TensorProto.INT64)],
+          [*(initializer(f"w{i}", one) for i, one in enumerate(w)), initializer("shape", np.array([ROWS, 2, 4])), initializer("zero", 0.0)], outputs)
+    chosen = [f"-outputs={glob}" for glob in ("logits", "first", "mean", "choice", "turned", "folded", "positive")]
+
+    def predict(data, *options, status=0):
+        file = place("outputs.npz")
+        if os.path.exists(file):
+            os.remove(file)
+        done = execute([dsopt, "predict", place("m.onnx"), f"-data={place(data)}", f"-save-outputs={file}", "-quiet", *options], status)
+        check(os.path.exists(file) == (status == 0), f"{options}: the file is {'' if os.path.exists(file) else 'not '}there")
+        return done if status else (dict(np.load(file)), hashlib.sha256(open(file, "rb").read()).hexdigest())
+
+    def expected(x):
+        """Of micro-batches."""
+        first = x.astype(np.float64) @ w[0]
+        second = np.tanh(first) @ w[1]
+        logits = np.tanh(second) @ w[2]
+        return {"first": first, "logits": logits, "mean": second.mean((1, 2)), "choice": logits.argmax(-1), "turned": logits.transpose(0, 2, 1),
+                "folded": second.reshape(-1, ROWS, 2, 4), "positive": logits > 0}
+
+    def same(got, want, what):
+        check(list(got) == [name for name in ("logits", "first", "mean", "choice", "turned", "folded", "positive")], f"{what}: {list(got)}")
+        for name, array in want.items():
+            check(got[name].shape == array.shape and got[name].dtype == (array.dtype if array.dtype != np.float64 else np.float32),
+                  f"{what}: {name} is {got[name].dtype} {got[name].shape}, expected {array.dtype} {array.shape}")
+            check(np.allclose(got[name], array, atol=1e-5), f"{what}: {name} is {got[name]}, expected {array}")
+
+    # Micro-batches, so many that no layout's groups fit.
+    x = random.standard_normal((7, ROWS, 5)).astype(np.float32)
+    np.savez(place("micro.npz"), x=x)
+    # Rows, so many that no micro-batch fits.
+    np.savez(place("rows.npz"), x=x.reshape(-1, 5)[:23])
+    files = {"micro.npz": set(), "rows.npz": set()}
+    for layout in LAYOUTS:
+        got, file = predict("micro.npz", *chosen, *layout)
+        same(got, expected(x), f"micro-batches {layout}")
+        files["micro.npz"].add(file)
+        got, file = predict("rows.npz", *chosen, *layout)
+        last = np.concatenate([x.reshape(-1, 5)[:23], x.reshape(-1, 5)[22:23]]).reshape(6, ROWS, 5)
+        want = {name: array if name in ("mean", "turned") else array.reshape(24, *array.shape[2:])[:23] for name, array in expected(last).items()}
+        same(got, want, f"rows {layout}")
+        files["rows.npz"].add(file)
+    check(all(len(one) == 1 for one in files.values()), f"layouts write different files: {files}")
+    print(f"{len(LAYOUTS)} layouts: {files}")
+
+    # An executable, a part of the data, and the weights of a training run.
+    execute([dsopt, place("m.onnx"), "-predict", *chosen, "-dp=2", "-o", place("predictor")])
+    execute([place("predictor"), f"-data={place('micro.npz')}", f"-save-outputs={place('by.npz')}", "-eval-batches=3"])
+    same(dict(np.load(place("by.npz"))), expected(x[:3]), "an executable")
+    np.savez(place("train.npz"), x=x, labels=random.integers(0, 6, (7, ROWS)))
+    execute([dsopt, place("m.onnx"), "-run", f"-data={place('train.npz')}", "-steps=3", f"-save={place('run')}", f"-save-weights={place('w')}", "-quiet"])
+    trained, by = predict("micro.npz", "-outputs=logits", f"-resume={place('run')}", "-pp=2", "-zero=3")
+    check(not np.allclose(trained["logits"], expected(x)["logits"]), "the checkpoint's weights are not taken")
+    check(predict("micro.npz", "-outputs=logits", f"-weights={place('w')}")[1] == by, "weights and checkpoint differ")
+
+    # What cannot be written.
+    for options, message in [
+        (["-outputs=logit"], "-outputs=logit matches no output of the model: loss, logits"),
+        (["-outputs=loss"], "no array 'labels'"),
+        (["-outputs=x"], "output 'x' is an input itself"),
+        (["-outputs=logits", "-metric=accuracy"], "option -metric is about the loss"),
+        (["-outputs=logits", "-shuffle"], "option -shuffle does not go with -predict"),
+        (["-outputs=logits", f"-save-outputs={folder}/none/file.npz"], "none"),
+    ]:
+        done = predict("micro.npz", *options, status=1)
+        check(message in done.stderr and done.stderr.count("\n") == 1, f"{options}: {done.stderr}")
+    for words, message in [(["predict", place("m.onnx"), f"-data={place('micro.npz')}"], "-predict needs -save-outputs=FILE.npz"),
+                           (["train", place("m.onnx"), f"-data={place('train.npz')}", f"-save-outputs={place('o')}"], "option -save-outputs needs -predict")]:
+        check(message in execute([dsopt, *words], 1).stderr, words)
