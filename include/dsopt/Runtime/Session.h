@@ -144,11 +144,8 @@ public:
   }
   /// The micro-batches that steps before `step` have consumed: those of `step` follow them.
   virtual void startAt(int64_t step, int64_t consumed) {}
-  /// The learning rate that comes with a step's data (LrSchedule::Stream); an Error of status 1 if none does.
-  virtual double rateOf(int64_t step) {
-    throw Error(StatusInput, "option -lr-schedule=stream: the data says no learning rates; those of "
-                             "-data=stream:DIR may");
-  }
+  /// The learning rate that comes with a step's data (LrSchedule::Stream); none where it says none.
+  virtual std::optional<double> rateOf(int64_t step) { return std::nullopt; }
 };
 
 /// Milliseconds of this rank in one step, or in an evaluation's forward of as many micro-batches.

@@ -378,12 +378,21 @@ void Executor::stalled(int64_t index) const {
   throw engine.noticed(error);
 }
 
+/// The learning rate that a step's data says.
+static double streamedRate(InputSource &inputs, int64_t step) {
+  if (std::optional<double> rate = inputs.rateOf(step))
+    return *rate;
+  throw Error(StatusInput, "option -lr-schedule=stream: the data says no learning rates; those of "
+                           "-data=stream:DIR may");
+}
+
 void Executor::run(int64_t newStep, int64_t &applied, const std::atomic<bool> &stop, StepResult &stepResult) {
   step = newStep;
   appliedSteps = &applied;
   stopRequest = &stop;
   result = &stepResult;
-  result->lr = options.schedule == LrSchedule::Stream ? inputs.rateOf(step) : learningRate(options, applied);
+  result->lr =
+      options.schedule == LrSchedule::Stream ? streamedRate(inputs, step) : learningRate(options, applied);
   // Updates that start before the agreement read these.
   Decision early;
   early.appliedSteps = applied;

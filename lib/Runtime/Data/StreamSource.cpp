@@ -86,7 +86,7 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
   return Arrival::Ready;
 }
 
-double StreamSource::rateOf(int64_t step) { return current->learningRate(); }
+std::optional<double> StreamSource::rateOf(int64_t step) { return current->learningRate(); }
 
 std::string StreamSource::savePlace() const {
   std::string path = folder + "/save", place;

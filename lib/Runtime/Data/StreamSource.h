@@ -33,7 +33,7 @@ public:
   void startAt(int64_t step, int64_t) override { first = step; }
   Arrival awaitStep(int64_t step, const std::function<bool()> &stop) override;
   int chooseVariant(int64_t step) override { return current->chooseVariant(step); }
-  double rateOf(int64_t step) override;
+  std::optional<double> rateOf(int64_t step) override;
   std::string savePlace() const override;
   void saved() override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;

@@ -61,7 +61,7 @@ TEST_F(Stream, AStepSaysItsLearningRate) {
     StreamSource source(program, folder, false);
     EXPECT_EQ(source.awaitStep(0, [] { return true; }), DataSource::Arrival::Ready);
     try {
-      return std::to_string(source.rateOf(0));
+      return std::to_string(*source.rateOf(0));
     } catch (const Error &error) {
       EXPECT_EQ(error.status, StatusInput);
       return std::string(error.what()).substr(folder.size() + 1);
