@@ -6,6 +6,8 @@
 //   step-00001000.tmp    a draft, one that was replaced, or one that is being removed
 //   step-00001000.old    one that was replaced where names cannot be exchanged
 //   step-00001000.HASH   one that was set aside (-save-existing=aside)
+//   best                 the checkpoint of the best evaluation (-keep-best), which is never removed
+//   best.json            its metric, value and step
 //   lock                 while a run saves there
 //   shared-RUN           while the ranks of a run see whether they share the folder
 //
@@ -27,6 +29,8 @@ namespace dsopt::runtime {
 
 /// "step-00001000".
 std::string checkpointName(int64_t step);
+/// The checkpoint of the best evaluation.
+inline constexpr char kBestCheckpoint[] = "best";
 /// The step of a path whose last part is such a name; -1 for others.
 int64_t checkpointStep(const std::string &path);
 

@@ -25,13 +25,15 @@ static bool isComplete(const std::string &path) {
   }
 }
 
-static bool isStep(const std::string &name) { return checkpointStep(name) >= 0; }
+static bool isCheckpoint(const std::string &name) {
+  return checkpointStep(name) >= 0 || name == kBestCheckpoint;
+}
 
 /// "step-00000008" of "step-00000008.tmp" and ending ".tmp", empty for other names.
 static std::string stepBefore(const std::string &name, const std::string &ending) {
   size_t length = name.size() - std::min(name.size(), ending.size());
   bool ends = name.compare(length, ending.size(), ending) == 0;
-  return ends && isStep(name.substr(0, length)) ? name.substr(0, length) : "";
+  return ends && isCheckpoint(name.substr(0, length)) ? name.substr(0, length) : "";
 }
 
 // Draft::commit and prune in all their moments.
@@ -90,7 +92,7 @@ void SaveFolder::recover(std::vector<std::string> &said) {
     bool isShared = name.size() == 7 + 32 && name.rfind("shared-", 0) == 0 &&
                     name.find_first_not_of("0123456789abcdef", 7) == std::string::npos;
     std::string left = isShared ? at(name) : at(name) + "/draft";
-    if (isShared || (isStep(name) && exists(left)))
+    if (isShared || (isCheckpoint(name) && exists(left)))
       removed(left, sys::unlink(left.c_str()) == 0);
   }
 }

@@ -233,11 +233,12 @@ void MetricsLog::breakdown(const std::vector<Breakdown> &ranks, bool evaluates) 
 }
 
 void MetricsLog::end(int64_t steps, int64_t skipped, const std::string &weightsHash,
-                     const std::string &status) {
+                     const std::string &status, const std::string &ended) {
   if (file < 0)
     return;
   write("{\"end\":{\"steps\":" + std::to_string(steps) +
         (scalesLoss(program.precision) ? ",\"skipped\":" + std::to_string(skipped) : "") +
         (weightsHash.empty() ? "" : ",\"weights_hash\":" + jsonString(weightsHash)) +
-        ",\"libraries\":" + jsonRanks(facts.libraries) + ",\"status\":" + jsonString(status) + "}}");
+        ",\"libraries\":" + jsonRanks(facts.libraries) + ",\"status\":" + jsonString(status) +
+        (ended.empty() ? "" : ",\"ended\":" + jsonString(ended)) + "}}");
 }

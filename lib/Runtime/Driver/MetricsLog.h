@@ -55,7 +55,9 @@ public:
   void compared();
   /// Milliseconds of a step, by rank.
   void breakdown(const std::vector<Breakdown> &ranks, bool evaluates);
-  void end(int64_t steps, int64_t skipped, const std::string &weightsHash, const std::string &status);
+  /// `ended`: why the run had fewer steps than asked for, if it was not interrupted.
+  void end(int64_t steps, int64_t skipped, const std::string &weightsHash, const std::string &status,
+           const std::string &ended = "");
   void end(const std::string &record) { write(record); }
   /// What kept a line from being written, empty: nothing. No more is written then.
   const std::string &failure() const { return error; }

@@ -1,6 +1,7 @@
 //===- RankRun.cpp - the steps of one rank, its log and its saves ---------===//
 
 #include "RankRun.h"
+#include "BestEvaluation.h"
 #include "Core/Together.h"
 #include "KernelsReport.h"
 #include "MetricsLog.h"
@@ -154,10 +155,8 @@ std::string breakdownOf(Engine &engine, const Times &mine, bool evaluates, Metri
   return breakdownTable(ranks, milliseconds, evaluates);
 }
 
-/// Measures the loss on `data` and says it (collective), and into `times` how long it took. Whether all ranks
-/// agreed to stop meanwhile.
-bool evaluate(const Run &run, Session &session, DataSource &data, MetricsLog *log, Progress &progress,
-              Times *times = nullptr) {
+/// Measures the loss on `data` and says it (collective).
+Evaluation evaluate(const Run &run, Session &session, DataSource &data, MetricsLog *log, Progress &progress) {
   const RunSettings &settings = run.settings;
   int64_t count = data.microBatches();
   if (settings.evalBatches)
@@ -165,8 +164,6 @@ bool evaluate(const Run &run, Session &session, DataSource &data, MetricsLog *lo
   fault::point("evaluate");
   During evaluating(Place::Evaluating);
   Evaluation result = session.evaluate(data, count);
-  if (times)
-    *times = result.times;
   int64_t step = std::max<int64_t>(session.stepsDone() - 1, 0);
   if (!result.stop && log) {
     log->evaluation(step, result);
@@ -177,7 +174,7 @@ bool evaluate(const Run &run, Session &session, DataSource &data, MetricsLog *lo
     progress.line((settings.evaluates ? "eval loss " : "step " + std::to_string(step) + "  eval loss ") +
                   loss + metricsLine(run.program(), result.metrics) + size);
   }
-  return result.stop;
+  return result;
 }
 
 /// Writes what the program computes of `data` (collective). Whether all ranks agreed to stop meanwhile.
@@ -307,14 +304,26 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     if (first && !log->failure().empty())
       requestStop();
   };
+  std::optional<BestEvaluation> best;
+  if (!settings.bestMetric.empty()) {
+    best.emplace(program, settings);
+    best->goOn(exchanged(engine, first ? best->before() : 0.0).front());
+  }
+  std::string enough; // why the run ends before its steps
+  auto measure = [&](DataSource &data) {
+    Evaluation result = evaluate(run, session, data, log.get(), progress);
+    if (settings.evaluates)
+      times = result.times;
+    return result;
+  };
   try {
     listen();
     if (!program.outputs.empty())
       stopped = predict(run, session, log.get(), progress, times);
     else if (settings.evaluates)
-      stopped = evaluate(run, session, run.data, log.get(), progress, &times);
+      stopped = measure(run.data).stop;
     auto before = std::chrono::steady_clock::now();
-    while (session.stepsDone() < settings.steps && !stopped &&
+    while (session.stepsDone() < settings.steps && !stopped && enough.empty() &&
            stepArrives(run, engine, session, saving, progress, stopped)) {
       fault::setStep(session.stepsDone());
       fault::point("step");
@@ -348,11 +357,23 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
       int64_t done = session.stepsDone();
       bool measures = done == settings.steps || (settings.evalEvery && done % settings.evalEvery == 0);
       if (run.evalData && measures && !stopped) {
-        stopped = evaluate(run, session, *run.evalData, log.get(), progress);
+        Evaluation result = measure(*run.evalData);
+        stopped = result.stop;
         measured = done;
+        if (best && !stopped) {
+          if (best->see(result) && settings.keepBest) {
+            During savingNow(Place::Saving);
+            say(progress, saving.saveBest(session));
+            together(engine, [&] {
+              if (first)
+                best->record(done);
+            });
+          }
+          enough = best->reasonToStop();
+        }
         before = std::chrono::steady_clock::now();
       }
-      bool last = stopped || done >= settings.steps;
+      bool last = stopped || !enough.empty() || done >= settings.steps;
       if (savesAfter(settings, done, last)) {
         During savingNow(Place::Saving);
         say(progress, saving.save(session, last));
@@ -365,7 +386,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     together(engine, checkMappings);
     if (traces)
       session.writeTrace(settings.trace);
-    if (first && !stopped && !settings.evaluates && session.stepsDone() < settings.steps &&
+    if (first && !stopped && enough.empty() && !settings.evaluates && session.stepsDone() < settings.steps &&
         settings.steps < DataSource::kEndless)
       progress.warning("the data ended after " + std::to_string(session.stepsDone()) + " of " +
                        std::to_string(settings.steps) + " steps");
@@ -375,7 +396,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
           "smaller -loss-scale or -initial-scale-power may help");
     // A stream's last step is known to be the last only now.
     if (run.evalData && !stopped && measured != session.stepsDone() && session.stepsDone() > stepsBefore)
-      stopped = evaluate(run, session, *run.evalData, log.get(), progress);
+      stopped = measure(*run.evalData).stop;
     if (!settings.save.empty() && saved != session.stepsDone() && session.stepsDone() > stepsBefore) {
       During savingNow(Place::Saving);
       say(progress, saving.save(session, /*last=*/true));
@@ -410,7 +431,7 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
     checkLog(engine, log.get());
     enter(Place::Done);
     if (first) {
-      log->end(session.stepsDone(), session.stepsSkipped(), hash, interrupted ? "interrupted" : "ok");
+      log->end(session.stepsDone(), session.stepsSkipped(), hash, interrupted ? "interrupted" : "ok", enough);
       if (run.board)
         run.board->logOpen = 0;
       if (!log->failure().empty())
@@ -419,6 +440,8 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
         progress.line("interrupted after " + std::to_string(session.stepsDone()) +
                       (settings.steps < DataSource::kEndless ? " of " + std::to_string(settings.steps) : "") +
                       " steps");
+      if (!enough.empty())
+        progress.line("ended after " + std::to_string(session.stepsDone()) + " steps: " + enough);
       if (std::string places = placesLine(settings, saved); !places.empty())
         progress.line(places);
     }

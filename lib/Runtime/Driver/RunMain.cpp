@@ -1,6 +1,7 @@
 //===- RunMain.cpp - a run from main() to its exit status -----------------===//
 
 #include "dsopt/Runtime/RunMain.h"
+#include "BestEvaluation.h"
 #include "ChooseTarget.h"
 #include "Launched.h"
 #include "LocalRanks.h"
@@ -64,6 +65,8 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
     data->shuffle(settings.options.seed);
   if (settings.restarts)
     refuseStream(*data, "-restarts");
+  if (!settings.bestMetric.empty())
+    BestEvaluation(program, settings);
   if (settings.evaluates)
     refuseStream(*data, "-eval");
   else

@@ -252,6 +252,17 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
     if (options.has(name) && settings.evalData.empty() &&
         !(settings.evaluates && std::string(name) == "eval-batches"))
       throw Error(StatusInput, std::string("option -") + name + " needs -eval-data");
+  for (const char *name : {"stop-after", "keep-best", "best-metric"})
+    if (options.has(name) && settings.evalEvery == 0)
+      throw Error(StatusInput, std::string("option -") + name +
+                                   " compares evaluations: it needs -eval-data and -eval-every");
+  settings.stopAfter = options.integer("stop-after");
+  settings.keepBest = options.has("keep-best");
+  if (settings.stopAfter || settings.keepBest)
+    settings.bestMetric = options.text("best-metric");
+  else if (options.has("best-metric"))
+    throw Error(StatusInput,
+                "option -best-metric says what -stop-after and -keep-best go by: give one of them");
   for (const char *name : {"save", "steps", "epochs"})
     if (settings.evaluates && given.has(name))
       throw Error(StatusInput, std::string("option -") + name + " trains, but nothing is trained with -eval");
@@ -268,6 +279,8 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   if (options.has("log-every"))
     settings.logEvery = options.integer("log-every");
   settings.save = options.text("save");
+  if (settings.keepBest && settings.save.empty())
+    throw Error(StatusInput, "option -keep-best keeps a checkpoint in the folder of -save: give one");
   settings.saveEvery = options.integer("save-every");
   settings.saveKeep = options.integer("save-keep");
   settings.saveAsync = options.has("save-async");

@@ -22,6 +22,9 @@ struct RunSettings {
   bool evaluates = false;                 ///< forward only, on `data`
   int64_t evalEvery = 0, evalBatches = 0; ///< steps between evaluations, 0: only at the end; 0: all
   int64_t saveEvery = 0, saveKeep = 3;    ///< steps between checkpoints, 0: only at the end; how many stay
+  int64_t stopAfter = 0;  ///< evaluations without a better one, 0: the run ends after its steps
+  std::string bestMetric; ///< METRIC[:min|max]; empty: nobody asks which evaluation is best
+  bool keepBest = false;  ///< its checkpoint stays
   TokenOptions tokens;
   bool pad = false; ///< fill micro-batches up to the next size of the dimension
   /// Names of this run in what it saves: one for each time that its ranks were started, the last is now's.

@@ -152,6 +152,13 @@ std::vector<Note> Saving::save(Session &session, bool last) {
   return notes;
 }
 
+std::vector<Note> Saving::saveBest(Session &session) {
+  std::vector<Note> notes = wait(session);
+  together(engine, checkMappings);
+  session.save(settings.save + "/" + kBestCheckpoint, lineage);
+  return notes;
+}
+
 std::vector<Note> Saving::finish(Session &session) {
   std::vector<Note> notes = wait(session);
   // What is due still, should this run have saved nothing itself.

@@ -42,6 +42,8 @@ public:
   /// Collective, at the end: waits for what is written meanwhile, and removes what an earlier run was killed
   /// over.
   std::vector<Note> finish(Session &session);
+  /// The checkpoint `best` in -save's folder, in place of an earlier one; with -save-async, too, steps wait.
+  std::vector<Note> saveBest(Session &session);
   /// The same in another folder, of which nothing is removed.
   std::vector<Note> saveInto(const std::string &place, Session &session);
 
