@@ -1,6 +1,6 @@
 """Metrics beside the loss: numpy's numbers, one text in all layouts, and training as without them.
 
-usage: metrics.py DSOPT DSOPT-REPORT
+usage: metrics.py DSOPT DSOPT-REPORT FOLDER. FOLDER has the device in software.
 """
 import json
 import os
@@ -12,7 +12,7 @@ import numpy as np
 from runs import Run, check, execute, model
 from small import TensorProto, initializer, node, value, write
 
-dsopt, report = sys.argv[1:]
+dsopt, report = sys.argv[1:3]
 random = np.random.default_rng(3)
 ROWS, CLASSES, COUNT = 6, 7, 12
 LAYOUTS = [["-dp=2"], ["-dp=2", "-pp=2", "-zero=3"], ["-dp=4", "-zero=1", "-micro-batches=1"],
@@ -114,6 +114,11 @@ with tempfile.TemporaryDirectory() as folder:
     close(step, expected, "step 0")
     check(lines(log, "run")[0]["run"]["metrics"] == ["largest", "size", *names], f"the log has {lines(log, 'run')[0]['run'].get('metrics')}")
     check("  accuracy 0." in done.stdout and "  eval loss " in done.stdout and "largest" in done.stdout.split("eval loss")[1], done.stdout)
+    on_device = dict(LD_LIBRARY_PATH=sys.argv[3], SOFT_DEVICE="seed=1")
+    for layout in (["-micro-batches=4"], ["-dp=2", "-zero=3"]):
+        log, device = place("device.jsonl"), [dsopt, path, f"-data={data}", "-run", *STEP, *metrics, "-target=cuda", "-arch=sm_80", *layout]
+        execute([*device, f"-log={log}"], environment=on_device)
+        close(lines(log, "loss")[0], expected, f"on a device {layout}")
     log, done = run(path, place("seven.npz"), "-eval", *metrics, "-dp=2", "-micro-batches=2")
     alone = lines(log, "eval_loss")[0]
     expected = measured(weights, x[5:], labels[5:], CLASSES)[0]

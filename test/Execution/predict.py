@@ -1,6 +1,6 @@
 """Predictions: numpy's values, one file in all layouts, whatever rows there are.
 
-usage: predict.py DSOPT
+usage: predict.py DSOPT FOLDER. FOLDER has the device in software.
 """
 import hashlib
 import os
@@ -71,6 +71,12 @@ with tempfile.TemporaryDirectory() as folder:
         files["rows.npz"].add(file)
     check(all(len(one) == 1 for one in files.values()), f"layouts write different files: {files}")
     print(f"{len(LAYOUTS)} layouts: {files}")
+
+    # A GPU's.
+    os.environ.update(LD_LIBRARY_PATH=sys.argv[2], SOFT_DEVICE="seed=1")
+    for layout in ([], ["-dp=2", "-pp=2", "-zero=3"]):
+        got, _ = predict("rows.npz", *chosen, "-target=cuda", "-arch=sm_80", *layout)
+        same(got, want, f"on a device {layout}")
 
     # An executable, a part of the data, and the weights of a training run.
     execute([dsopt, place("m.onnx"), "-predict", *chosen, "-dp=2", "-o", place("predictor")])

@@ -8,7 +8,8 @@
 namespace dsopt::runtime {
 
 void deliverOutputs(const Program &program, const RankInfo &info, Engine &engine, const Addresses &addresses,
-                    int64_t counted, std::vector<char> &arrived, const OutputSink &sink) {
+                    int64_t counted, std::vector<char> &arrived,
+                    const std::function<void(char *, int64_t)> &fetch, const OutputSink &sink) {
   constexpr int64_t kPiece = 16 << 20;
   for (int64_t microBatch = 0; microBatch < counted; ++microBatch) {
     int64_t dpRank = microBatch / program.M, place = 0;
@@ -24,6 +25,8 @@ void deliverOutputs(const Program &program, const RankInfo &info, Engine &engine
       size_t first = agree.refs.size() - agree.outputs.size() * program.M;
       for (size_t i = 0; i < agree.outputs.size(); ++i) {
         const Ref &ref = agree.refs[first + i * program.M + place];
+        if (info.rank == from)
+          fetch(addresses.at(ref), agree.output_bytes[i]);
         uint64_t tag = microBatch * program.outputs.size() + agree.outputs[i];
         for (int64_t at = 0, bytes; at < agree.output_bytes[i]; at += bytes) {
           bytes = std::min(kPiece, agree.output_bytes[i] - at);

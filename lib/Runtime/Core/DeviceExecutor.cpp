@@ -189,12 +189,13 @@ bool Executor::isOnDevice(const Prepared &prepared) const {
   return device && (kind == QueueKind::Compute || kind == QueueKind::Copy);
 }
 
-/// Bytes behind one of an agreement's references.
+/// Bytes behind one of an agreement's references that it takes to the host: none of outputs, which a stage
+/// may be sending meanwhile; they come when all is done (DeliverOutputs.h).
 static int64_t agreedBytes(const Program &program, const Action &action, int64_t ref) {
   int64_t outputs = action.refs.size() - action.outputs.size() * program.M;
   int64_t measures = outputs - action.places.size() * program.M;
   if (ref >= outputs)
-    return action.output_bytes[(ref - outputs) / program.M];
+    return 0;
   int64_t width = ref < action.norms ? sizeof(int64_t) : sizeof(float);
   return width * (ref < action.norms ? kNormWords
                   : ref < measures   ? 1

@@ -105,6 +105,11 @@ public:
     if (device)
       onDevice("as its state was fetched", [&] { device->downloadState(program.positions[info.position]); });
   }
+  /// The same of an output, which nothing computes or sends any more.
+  void fetchOutput(char *values, int64_t bytes) {
+    if (device && device->memory.contains(values))
+      onDevice("as its outputs were fetched", [&] { device->download(values, bytes); });
+  }
   template <typename Body> void onDevice(const std::string &where, Body body) const {
     try {
       body();
@@ -222,7 +227,9 @@ public:
       agreement.addMetrics(counted, sums);
       evaluation.microBatches += counted;
       if (sink && !evaluation.stop)
-        deliverOutputs(program, info, engine, size.addresses, counted, arrived, *sink);
+        deliverOutputs(
+            program, info, engine, size.addresses, counted, arrived,
+            [&](char *values, int64_t bytes) { fetchOutput(values, bytes); }, *sink);
     }
     evaluation.metrics = combineMetrics(program.metrics, sums, microBatches);
     evaluation.loss = static_cast<float>(total / static_cast<double>(microBatches));
