@@ -359,13 +359,13 @@ struct Program : Lists {
   std::string gather_type = "param", reduce_type = "gradient"; ///< what goes between ranks; or int8, int4
   std::string compress_gradients = "none";                     ///< the method that they travel by
   std::string gemm_table = "none"; ///< which products a table leaves to the library: a hash of them
-  int64_t node_size = 0;      ///< where gradients are added in nodes first: ranks of one
-  std::string init;           ///< initial values: model, or normal:DEVIATION
-  bool clip = false;          ///< clipping is compiled in
-  int64_t delayed_update = 0; ///< the first step whose updates lag one behind; 0: none
-  int64_t freeze_step = 0;    ///< applied steps before the frozen ones; 0: there are none
-  LocalPolicy local_policy;   ///< of an optimizer whose ranks move apart behind that
-  int64_t flops = 0;          ///< of one step over all ranks
+  int64_t node_size = 0;           ///< where gradients are added in nodes first: ranks of one
+  std::string init;                ///< initial values: model, or normal:DEVIATION
+  bool clip = false;               ///< clipping is compiled in
+  int64_t delayed_update = 0;      ///< the first step whose updates lag one behind; 0: none
+  int64_t freeze_step = 0;         ///< applied steps before the frozen ones; 0: there are none
+  LocalPolicy local_policy;        ///< of an optimizer whose ranks move apart behind that
+  int64_t flops = 0;               ///< of one step over all ranks
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
   std::vector<Input> inputs;
