@@ -88,6 +88,21 @@ with tempfile.TemporaryDirectory() as folder:
     check(not np.allclose(trained["logits"], expected(x)["logits"]), "the checkpoint's weights are not taken")
     check(predict("micro.npz", "-outputs=logits", f"-weights={place('w')}")[1] == by, "weights and checkpoint differ")
 
+    # A normalization that trains has running statistics here, those of the trained weights, and dropout drops nothing.
+    channel = lambda name, number: initializer(name, np.full(5, number, np.float32))
+    write(place("norm.onnx"), [node("BatchNormalization", "x scale bias mean var", "y own_mean own_var", training_mode=1, epsilon=1e-5),
+                               node("Dropout", "y ratio on", "z"), node("MatMul", "z w0", "scores"),
+                               node("SoftmaxCrossEntropyLoss", "scores labels", "loss")],
+          [value("x", (ROWS, 5)), value("labels", (ROWS,), TensorProto.INT64)],
+          [channel("scale", 1.5), channel("bias", 0.25), channel("mean", 0.5), channel("var", 2.0), initializer("w0", w[0]),
+           initializer("ratio", 0.5), initializer("on", np.array(True))], [value("loss"), value("y", (ROWS, 5)), value("z", (ROWS, 5))])
+    norm = lambda *options: execute([dsopt, place("norm.onnx"), "-predict", f"-data={place('micro.npz')}", "-outputs=[yz]", f"-save-outputs={place('n.npz')}",
+                                     "-quiet", *options]) and np.load(place("n.npz"))
+    got, want = norm(), 1.5 * (x - 0.5) / np.sqrt(2.0 + 1e-5) + 0.25
+    check(np.allclose(got["y"], want, atol=1e-5) and np.array_equal(got["y"], got["z"]), f"a batch normalization gives {got['y']}, expected {want}")
+    execute([dsopt, place("norm.onnx"), "-run", f"-data={place('train.npz')}", "-steps=3", f"-save-weights={place('nw')}", "-quiet"])
+    check(not np.allclose(norm(f"-weights={place('nw')}")["y"], got["y"], atol=1e-3), "the trained statistics are not taken")
+
     # What cannot be written.
     for options, message in [
         (["-outputs=logit"], "-outputs=logit matches no output of the model: loss, logits"),

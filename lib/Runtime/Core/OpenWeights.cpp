@@ -203,7 +203,8 @@ private:
         left.push_back(name);
     if (!missing.empty())
       fail("lacks " + some(missing) + (left.empty() ? "" : "; the model has no " + some(left)));
-    if (!left.empty())
+    // Some of the outputs may need some of the parameters.
+    if (!left.empty() && program.outputs.empty())
       fail("holds " + some(left) + ", which the model does not have");
   }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .._tools import need
 from .._weights import METADATA_KEY
@@ -39,7 +39,7 @@ class ExportReport:
 def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
            loss: Optional[Callable[[Any, Dict[str, Any]], Any]] = None, opset: int = 20,
            dynamic_shapes: Any = None, exporter: Optional[str] = None, check: bool = True,
-           optimizer: Any = None) -> ExportReport:
+           optimizer: Any = None, outputs: Sequence[str] = ()) -> ExportReport:
     """Writes a PyTorch model and its loss as an ONNX model that dsopt trains.
 
     example_inputs  a dict of inputs by name (a tuple takes forward's names): one micro-batch. Its shapes are the
@@ -50,6 +50,9 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
     exporter        PyTorch's: "dynamo", or "torchscript", its older one; by default the first that works.
     check           compares loss and gradients with PyTorch's, on the example and on other values (docs/Export.md)
     optimizer       a new torch.optim optimizer: its kind, its rates and what its groups say are in the file as defaults
+    outputs         tensors of what forward returns that the file gives beside the loss, by name ("logits") or, of a
+                    tuple, by place ("1", which is output1 in the file): for dsopt.predict, log_outputs= and
+                    metric="accuracy:logits,labels"
 
     The model is exported in the mode it is in. Every parameter that the loss depends on is found again in the
     file, with its value and under PyTorch's name, or this raises: none is folded, merged or dropped.
@@ -58,7 +61,7 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
     from ._write import write
 
     path = os.fspath(path)
-    report, told = write(model, example_inputs, path, loss, opset, dynamic_shapes, exporter, check, optimizer)
+    report, told = write(model, example_inputs, path, loss, opset, dynamic_shapes, exporter, check, optimizer, outputs)
     for line in told:
         warnings.warn(line, stacklevel=2)
     return report

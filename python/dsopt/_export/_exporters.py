@@ -27,20 +27,22 @@ class Exported:
     settings: str  #: in words
 
 
-def _dynamo(wrapped: Any, values: List[Any], names: Sequence[str], opset: int, dynamic_shapes: Any) -> Exported:
+def _dynamo(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequence[str], opset: int,
+            dynamic_shapes: Any) -> Exported:
     import torch
 
     shapes = shape_list(names, dynamic_shapes)
     with torch.fx.experimental._config.patch(backed_size_oblivious=True):
         program = torch.export.export(wrapped, tuple(values), strict=False,
                                       dynamic_shapes=None if shapes is None else {"values": tuple(shapes)})
-    written = torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss"], opset_version=opset,
-                                dynamo=True, optimize=False, verbose=False,
+    written = torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss", *outputs],
+                                opset_version=opset, dynamo=True, optimize=False, verbose=False,
                                 custom_translation_table=operators.translations())
     return Exported(written.model_proto, "dynamo", "")
 
 
-def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], opset: int, dynamic_shapes: Any) -> Exported:
+def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequence[str], opset: int,
+            dynamic_shapes: Any) -> Exported:
     import onnx
     import torch
 
@@ -51,7 +53,7 @@ def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], opset: i
     mode, wrapped.training = wrapped.training, True
     buffer = io.BytesIO()
     try:
-        torch.onnx.export(wrapped, tuple(values), buffer, input_names=list(names), output_names=["loss"],
+        torch.onnx.export(wrapped, tuple(values), buffer, input_names=list(names), output_names=["loss", *outputs],
                           opset_version=opset, dynamo=False, training=torch.onnx.TrainingMode.PRESERVE,
                           do_constant_folding=False)
     finally:
@@ -79,7 +81,8 @@ def run_exporters(traced: Callable[[], Any], job: Job, opset: int, dynamic_shape
             stack, words = set_all(needed_settings(job.model) + settings)
             with stack, _silence() as said:
                 try:
-                    exported = EXPORTERS[name](traced(), list(job.values), job.names, opset, dynamic_shapes)
+                    exported = EXPORTERS[name](traced(), list(job.values), job.names, job.output_names, opset,
+                                                    dynamic_shapes)
                     exported.settings = words
                     return exported, failures
                 except Exception as error:

@@ -58,21 +58,53 @@ def pick_loss(outputs: Any, inputs: Mapping[str, Any], loss: Optional[Callable[.
     return value.reshape(())
 
 
-class Job:
-    """A model, its example and its loss: what is to be exported."""
+def pick_outputs(outputs: Any, names: Sequence[str]) -> List[Any]:
+    """The tensors of these names, or places in a tuple, among what forward returned."""
+    import torch
 
-    def __init__(self, model: Any, example_inputs: Any, loss: Optional[Callable[..., Any]]):
+    found = []
+    for name in names:
+        if isinstance(outputs, Mapping):
+            value, there = outputs.get(name), [str(key) for key in outputs]
+        elif isinstance(outputs, (tuple, list)) and not hasattr(outputs, "_fields"):
+            value = outputs[int(name)] if name.isdigit() and int(name) < len(outputs) else None
+            there = [str(place) for place in range(len(outputs))]
+        else:
+            value = getattr(outputs, name, None) if not isinstance(outputs, torch.Tensor) else None
+            there = list(getattr(outputs, "_fields", [])) or [key for key in getattr(outputs, "__dict__", {})]
+        if not isinstance(value, torch.Tensor):
+            raise Refused(f"outputs has '{name}', but forward returns " + (f"{', '.join(there)}" if there else
+                          f"a {type(outputs).__name__} without names") + ", expected one that is a tensor")
+        # A name of its own, whatever it is a view of.
+        found.append(value + 0 if value.dtype != torch.bool else value & True)
+    return found
+
+
+class Job:
+    """A model, its example, its loss and other outputs: what is to be exported."""
+
+    def __init__(self, model: Any, example_inputs: Any, loss: Optional[Callable[..., Any]],
+                 outputs: Sequence[str] = ()):
         self.model, self.loss = model, loss
+        if isinstance(outputs, str):
+            raise ValueError(f"outputs={outputs!r}: expected a list of names")
+        self.outputs = list(outputs)
+        self.output_names = [f"output{name}" if name.isdigit() else name for name in self.outputs]  #: in the file
         self.tensors, self.fixed = split_inputs(named_inputs(model, example_inputs))
         self.names, self.values = list(self.tensors), list(self.tensors.values())
+        for name in self.outputs:
+            if name in (*self.names, "loss") or self.outputs.count(name) > 1:
+                raise Refused(f"outputs has '{name}', " + ("which it has twice" if self.outputs.count(name) > 1 else
+                              "which is the loss's name" if name == "loss" else "which is an input's name"))
         self.left_out: List[str] = []  #: parameters that are not to be trained, though they could
 
     def module(self, mode: Any, model: Any = None) -> Any:
-        """A module of the tensors in order whose output is the loss, with what `mode` says of buffers behind it;
-        `mode` is active while it computes."""
+        """A module of the tensors in order whose output is the loss, with the other outputs, where `mode` writes a
+        file, and what it says of buffers behind it; `mode` is active while it computes."""
         import torch
 
         names, fixed, loss = self.names, self.fixed, self.loss
+        shown = self.outputs if getattr(mode, "writes", False) else []
 
         class WithLoss(torch.nn.Module):
             def __init__(self, inner: Any) -> None:
@@ -85,8 +117,10 @@ class Job:
                     if isinstance(mode, contextlib.nullcontext):
                         return pick_loss(self.model(**inputs, **fixed), inputs, loss)
                     mode.takes(values)
-                    value = pick_loss(self.model(**inputs, **fixed), inputs, loss)
-                    return (value, *buffers) if (buffers := mode.changed_buffers()) else value
+                    outputs = self.model(**inputs, **fixed)
+                    value = pick_loss(outputs, inputs, loss)
+                    behind = (*pick_outputs(outputs, shown), *mode.changed_buffers())
+                    return (value, *behind) if behind else value
 
         wrapped = WithLoss(self.model if model is None else model)
         wrapped.training = self.model.training  # as the model is, without touching its parts

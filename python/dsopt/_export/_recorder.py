@@ -140,6 +140,8 @@ class Seeing(TorchFunctionMode):
 class Recorder(Seeing):
     """Active while the model's forward runs."""
 
+    writes = True  #: a file
+
     def __init__(self, model: Any, draws: Optional[Draws] = None):
         super().__init__(model)
         self.draws = draws or Draws()

@@ -108,8 +108,9 @@ class _Writer:
     def fold(self) -> None:
         """Gradients of functions and changes of buffers become nodes."""
         fold_backwards(self.graph)
-        values = [one.name for one in self.graph.output[1:]]
-        del self.graph.output[1:]
+        first = 1 + len(self.job.outputs)
+        values = [one.name for one in self.graph.output[first:]]
+        del self.graph.output[first:]
         known, own = _statistics(self.job.model), {one.torch: name for name, one in self.found.items()}
         for name in self.recorder.changed:
             if name not in own and name not in known:  # what it was is overwritten before it is read
@@ -204,12 +205,12 @@ class _Fixed(_Writer):
 
 
 def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dynamic_shapes: Any,
-          exporter: Optional[str], compares: bool, optimizer: Any) -> Tuple[ExportReport, List[str]]:
+          exporter: Optional[str], compares: bool, optimizer: Any, outputs: Any) -> Tuple[ExportReport, List[str]]:
     """Writes the file; the report, and what there is to warn about."""
     if exporter is not None and exporter not in EXPORTERS:
         raise ValueError(f"exporter={exporter!r}: expected one of {', '.join(EXPORTERS)}")
     refuse_what_no_file_holds(model)
-    job = Job(model, example_inputs, loss)
+    job = Job(model, example_inputs, loss, outputs)
     writer = _Writer(job, path, opset, dynamic_shapes, exporter)
     exported, told = writer.exported, writer.told
     if writer.failures:
@@ -225,7 +226,7 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
     writer.say_options(optimizer)
     writer.save()
     inputs = [value.name for value in writer.graph.input]
-    needed = set(depends_on(writer.graph, "loss"))
+    needed = {name for output in ("loss", *job.output_names) for name in depends_on(writer.graph, output)}
     unseen = [name for name in job.names if name not in inputs or name not in needed]
     if unseen:
         told.append(f"the loss does not depend on the inputs {', '.join(unseen)}: they are not in {path}")
