@@ -154,7 +154,8 @@ void Agreement::read() {
   anyStop = words[requestWord] & StopRequest;
   anyWriting = words[requestWord] & WritingRequest;
   std::memcpy(byMicroBatch.data(), words.data() + lossWords, program.K * sizeof(double));
-  std::memcpy(elements.data(), words.data() + measureWords, elements.size() * sizeof(double));
+  if (!elements.empty())
+    std::memcpy(elements.data(), words.data() + measureWords, elements.size() * sizeof(double));
 }
 
 void Agreement::addMetrics(int64_t microBatches, std::vector<double> &sums) const {
