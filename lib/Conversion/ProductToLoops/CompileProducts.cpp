@@ -53,10 +53,17 @@ int64_t rangeOf(func::FuncOp kernel) {
   return kernel->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr)[0];
 }
 
+/// The key of a product's like with other extents; with `turned` of the one whose result lies transposed.
+static exec::GemmChoiceAttr choiceOf(exec::ProductAttr product, int64_t m, int64_t n, int64_t k,
+                                     bool turned) {
+  bool turnsA = product.getTransposeA(), turnsB = product.getTransposeB();
+  return exec::GemmChoiceAttr::get(product.getContext(), product.getOperands(), m, n, k,
+                                   turned ? !turnsB : turnsA, turned ? !turnsA : turnsB, product.count(),
+                                   exec::BlockingAttr());
+}
+
 exec::GemmChoiceAttr choiceOf(exec::ProductAttr product) {
-  return exec::GemmChoiceAttr::get(product.getContext(), product.getOperands(), product.getM(),
-                                   product.getN(), product.getK(), product.getTransposeA(),
-                                   product.getTransposeB(), product.count(), exec::BlockingAttr());
+  return choiceOf(product, product.getM(), product.getN(), product.getK(), /*turned=*/false);
 }
 
 namespace {
@@ -95,10 +102,7 @@ public:
 
 private:
   exec::GemmChoiceAttr take(exec::ProductAttr product, int64_t m, int64_t n, int64_t k, bool turned) {
-    bool turnsA = product.getTransposeA(), turnsB = product.getTransposeB();
-    auto choice = choices.lookup(exec::GemmChoiceAttr::get(
-        product.getContext(), product.getOperands(), m, n, k, turned ? !turnsB : turnsA,
-        turned ? !turnsA : turnsB, product.count(), exec::BlockingAttr()));
+    auto choice = choices.lookup(choiceOf(product, m, n, k, turned));
     if (choice)
       taken.insert(choice);
     return choice;

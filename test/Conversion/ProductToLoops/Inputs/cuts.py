@@ -2,9 +2,9 @@
 
 usage: cuts.py DSOPT-OPT FOLDER [ROUNDS [SEED]]. In each round every product has another blocking, drawn by SEED from all
 that are possible."""
-import ctypes, os, random, sys
+import random, sys
 import products
-from products import Product, PROCESSORS
+from products import Product
 
 LANES = {"x86-64-v3": 8, "x86-64-v4": 16, "cooperlake": 16}
 
@@ -50,13 +50,7 @@ def table(some, arch, random):
 
 
 def main(opt, folder, rounds="4", seed="0"):
-    processor, here = open("/proc/cpuinfo").read(), os.path.dirname(os.path.abspath(__file__))
-    os.makedirs(folder, exist_ok=True)
-    march = "cooperlake" if "avx512_bf16" in processor else "x86-64-v3"
-    products.run(["clang", "-O1", f"-march={march}", "-shared", "-fPIC", f"{here}/reference.c", "-o", f"{folder}/reference.so"])
-    references = ctypes.CDLL(f"{folder}/reference.so")
-    there = [(arch, types) for arch, flag, types in PROCESSORS if flag in processor]
-    checked = 0
+    references, there, checked = products.compile_references(folder), products.processors_here(), 0
     for number in range(int(rounds) if there else 0):
         arch, types = (there[0], there[-1])[number % 2]
         # A table has one choice for products that differ in their result alone.

@@ -196,20 +196,30 @@ def narrow_cases():
         yield Product(17, 70, 40, turns_a, turns_b, batch=(2, 3), pads=(1, 1, 1), type="bf16", result="bf16")
 
 
-def main(opt, folder):
+def processors_here():
+    """Those of PROCESSORS that this machine is, with their types."""
     processor = open("/proc/cpuinfo").read()
+    return [(arch, types) for arch, flag, types in PROCESSORS if flag in processor]
+
+
+def compile_references(folder):
     here = os.path.dirname(os.path.abspath(__file__))
+    march = "cooperlake" if "cooperlake" in dict(processors_here()) else "x86-64-v3"
+    os.makedirs(folder, exist_ok=True)
+    run(["clang", "-O1", f"-march={march}", "-shared", "-fPIC", f"{here}/reference.c", "-o", f"{folder}/reference.so"])
+    return ctypes.CDLL(f"{folder}/reference.so")
+
+
+def main(opt, folder):
     products = [*cases(), *narrow_cases()]
     libraries = [{} for _ in products]
-    there = [(arch, types) for arch, flag, types in PROCESSORS if flag in processor]
+    there = processors_here()
     for arch, types in dict(there[:1] + there[-1:]).items():
         some = [index for index, product in enumerate(products) if product.type in types]
         library, calls = compile_kernels(opt, folder, [products[index] for index in some], arch, "-O1")
         for index, call in zip(some, calls):
             libraries[index][arch] = library, call
-    march = "cooperlake" if "avx512_bf16" in processor else "x86-64-v3"
-    run(["clang", "-O1", f"-march={march}", "-shared", "-fPIC", f"{here}/reference.c", "-o", f"{folder}/reference.so"])
-    references = ctypes.CDLL(f"{folder}/reference.so")
+    references = compile_references(folder)
     for index, product in enumerate(products):
         if libraries[index]:
             check(product, references, libraries[index], index)
