@@ -200,7 +200,8 @@ def _take(path: str, place: str) -> bool:
     for leftover in (there, old):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
-        shutil.copytree(path, there, copy_function=_link)
+        # A checkpoint has its name a moment before its mark of a draft is taken away.
+        shutil.copytree(path, there, copy_function=_link, ignore=shutil.ignore_patterns("draft"))
     except (OSError, shutil.Error):
         shutil.rmtree(there, ignore_errors=True)
         if os.path.exists(path):

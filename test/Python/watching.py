@@ -138,6 +138,14 @@ more = dsopt.train(model, items, steps=12, save=path("best"), resume=path("best"
 check(more.best == result.best or more.best.value < least, more.best)
 worse = dsopt.train(model, items, steps=4, save=path("best"), save_existing="aside", keep_best="eval_loss", **{**wild, "lr": 0})
 check(worse.best.value > least and worse.best.step <= 4, worse.best)
+# A checkpoint that has its name and still the mark of a draft is taken without the mark.
+os.makedirs(path("draft/step-00000002"))
+for name in ("manifest.json", "draft"):
+    open(path("draft/step-00000002/" + name), "w").close()
+keeper = dsopt.KeepBest("eval_loss")
+keeper.on_evaluation({"step": 1, "eval_loss": 0.5})
+keeper.on_save(path("draft/step-00000002"), 2)
+check(os.listdir(path("draft/best")) == ["manifest.json"], os.listdir(path("draft/best")))
 fails(lambda: dsopt.train(model, items, keep_best=True, eval_data=held, eval_every=2), "it needs save=")
 fails(lambda: dsopt.train(model, items, keep_best="eval_loss", save=path("none")), "it needs eval_data= and eval_every=")
 fails(lambda: dsopt.train(model, items, keep_best="loss", save=path("none")), "it needs save_every=")
