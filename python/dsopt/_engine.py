@@ -292,13 +292,7 @@ class Engine:
         os.makedirs(folder, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(f"cannot write into {folder}")
-        self._run.stream.ask_to_save(folder)  # type: ignore[union-attr]
-        while not self._run.stream.saved():  # type: ignore[union-attr]
-            running = self._run.running
-            self._collect()
-            if not running:
-                raise DsoptError("the run ended before the checkpoint was written", 3)
-            self._wait()
+        self._run.ask(("save", folder))
         return os.path.join(folder, f"step-{self._run.first + steps:08d}")
 
     # What is known of it.

@@ -202,6 +202,21 @@ class Run:
         if self._process is None:
             self._launch(self.stream.data)
 
+    def ask(self, *wishes: Tuple[str, str]) -> None:
+        """Asks the program for something after the steps that were handed over (StreamWriter.ask), and waits for it."""
+        assert self.stream is not None
+        if self._process is None:
+            self._launch(self.stream.data)
+        self.stream.ask(*wishes)
+        while True:
+            running = self.running
+            if self.stream.answered():
+                return
+            self.poll()
+            if not running:
+                raise DsoptError(f"the run ended before it could {wishes[0][0]} {wishes[0][1]}", 3)
+            time.sleep(_PAUSE / 2)
+
     def _short_rows(self, loader: Loader) -> Tuple[List[int], str]:
         """The rows that a pass's last step may have in a micro-batch, or why it has none of its own. Where the
         model's first dimension is open and the loader says how its last micro-batch will be, the program

@@ -1,0 +1,92 @@
+"""Programs that are asked between steps: for their weights, and to go on with others. Two of them that train parts of one
+model in turn have the bits of a chain of runs, each of one step, in every layout.
+
+usage: turns.py SOURCE BUILD
+"""
+import functools
+import os
+import sys
+import tempfile
+
+source, build = map(os.path.abspath, sys.argv[1:3])
+os.environ["DSOPT_BUILD"] = build
+sys.path.insert(0, os.path.join(source, "python"))
+
+import numpy as np
+
+import dsopt
+from checks import check, fails
+from dsopt._run import Run
+from dsopt._weights import Stored, read_stored, stored_of, write_stored
+
+folder = tempfile.mkdtemp()
+model = os.path.join(source, "test", "Models", "mlp", "model.onnx")
+arrays = np.load(os.path.join(source, "test", "Models", "mlp", "batches.npz"))
+x, labels = arrays["x"].reshape(-1, 8, 32), arrays["labels"].reshape(-1, 8)
+steps = [[{"x": x[at], "labels": labels[at]} for at in range(4 * step, 4 * step + 4)] for step in range(3)]
+parts = (["net.0.weight", "net.4.bias"], ["net.0.bias", "net.2.weight", "net.2.bias", "net.4.weight"])
+common = {"optimizer": "sgd", "lr": 0.2, "momentum": 0.0, "reduction_shards": 4, "gather_bucket_size": 3000}
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
+def option(layout):
+    return {**common, **layout, "micro_batches": 4 // layout.get("dp", 1)}
+
+
+def begin(part, layout):
+    """A program that trains one part of the model, as the steps come."""
+    run = Run(model, None, train=parts[part], freeze=parts[1 - part], save_weights=path(f"end{part}"), **option(layout))
+    run.open_stream(steps[0][0])
+    return run
+
+
+def give(run, to, part):
+    """What one program trains, as it is now, becomes the other's."""
+    run.ask(("write", path("all")))
+    write_stored(path("some"), {name: one for name, one in read_stored(path("all")).items() if name in parts[part]})
+    to.ask(("take", path("some")))
+
+
+def in_turn(layout):
+    """Hash and losses of both, and what their weights are at the end."""
+    runs = begin(0, layout), begin(1, layout)
+    for at, step in enumerate(steps):
+        for mine in (0, 1):
+            if at or mine:
+                give(runs[1 - mine], runs[mine], 1 - mine)
+            runs[mine].submit(step)
+    give(runs[1], runs[0], 1)
+    for run in runs:
+        run.end_stream()
+    results = [run.result() for run in runs]
+    check(results[0].weights_hash == results[1].weights_hash, f"{layout}: two programs end with other weights")
+    return results[0].weights_hash, results[0].losses, results[1].losses
+
+
+def chain(layout):
+    """The same as runs of one step each, from file to file."""
+    losses, more, result = ([], []), {}, None
+    for step in steps:
+        data = {name: np.stack([item[name] for item in step]) for name in step[0]}
+        for mine in (0, 1):
+            result = dsopt.train(model, data, train=parts[mine], freeze=parts[1 - mine], save_weights=path("chain"), **more, **option(layout))
+            losses[mine].append(result.losses[0])
+            os.rename(path("chain"), path("before"))
+            more = {"weights": path("before")}
+    return result.weights_hash, *losses
+
+
+layouts = [{}, {"dp": 2, "zero": 1}, {"dp": 2, "zero": 2, "threads": 2}, {"dp": 4, "zero": 3}, {"pp": 2}, {"dp": 2, "pp": 2, "zero": 3},
+           {"dp": 2, "zero": 3, "param_persistence_threshold": 100}, {"dp": 2, "zero": 2, "offload_optimizer": "cpu"},
+           {"dp": 2, "zero": 3, "offload_params": "cpu", "offload_optimizer": "nvme", "nvme_path": folder},
+           {"dp": 4, "zero": 3, "node_size": 2, "secondary_params": "node"}]
+want = chain({})
+check(len(set(want[1] + want[2])) == 6, want)
+for layout in layouts:
+    got = in_turn(layout)
+    check(got == want, f"{layout}: {got}, a chain of runs {want}")
+    print(layout, got[0][:16], flush=True)
+print("passed")
