@@ -5,7 +5,7 @@ import json
 import os
 import struct
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def read_stored(path: "os.PathLike[str] | str") -> Dict[str, Stored]:
 
 
 def write_stored(file: "os.PathLike[str] | str", tensors: Mapping[str, Stored]) -> None:
-    """A safetensors file of these tensors."""
+    """A safetensors file of these tensors; what reads another of its name reads on."""
     header: Dict[str, Any] = {}
     offset = 0
     for name, one in tensors.items():
@@ -44,10 +44,12 @@ def write_stored(file: "os.PathLike[str] | str", tensors: Mapping[str, Stored]) 
         offset += len(one.data)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(file, "wb") as out:
+    draft = os.fspath(file) + ".tmp"
+    with open(draft, "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
         for one in tensors.values():
             out.write(one.data)
+    os.replace(draft, file)
 
 
 def read_weights(path: "os.PathLike[str] | str") -> Dict[str, np.ndarray]:
@@ -109,6 +111,26 @@ def write_weights(model: Any, file: "os.PathLike[str] | str", like: "os.PathLike
         if name not in tensors:
             raise ValueError(f"{like} is of another model: it has {name}, which the model lacks")
     write_stored(file, {name: stored_of(tensors[name], name) for name in names})
+
+
+def check_stored(model: Any, weights: Mapping[str, Stored], known: Iterable[str]) -> None:
+    """Refuses weights that an exported model of this one, which has the `known`, cannot go on with."""
+    import torch
+
+    tensors = dict(model.named_parameters(remove_duplicate=False))
+    tensors.update(model.named_buffers(remove_duplicate=False))
+    known = set(known)
+    if not weights:
+        raise ValueError("there are no weights to load")
+    for name, one in weights.items():
+        if name not in known:
+            raise ValueError(f"'{name}' is none of the program's weights: {', '.join(sorted(known)[:4])}{' ...' if len(known) > 4 else ''}")
+        own = torch.view_as_real(tensors[name].detach()) if tensors[name].is_complex() else tensors[name]
+        if list(one.shape) != list(own.shape):
+            raise ValueError(f"'{name}' has shape {list(one.shape)}, the model's {list(own.shape)}")
+        types = {one.dtype, stored_of(own, name).dtype}
+        if len(types) > 1 and not types <= {"F32", "F16", "BF16"}:
+            raise ValueError(f"'{name}' is {one.dtype}, the model's {stored_of(own, name).dtype}")
 
 
 def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:

@@ -79,14 +79,37 @@ def chain(layout):
     return result.weights_hash, *losses
 
 
-layouts = [{}, {"dp": 2, "zero": 1}, {"dp": 2, "zero": 2, "threads": 2}, {"dp": 4, "zero": 3}, {"pp": 2}, {"dp": 2, "pp": 2, "zero": 3},
-           {"dp": 2, "zero": 3, "param_persistence_threshold": 100}, {"dp": 2, "zero": 2, "offload_optimizer": "cpu"},
-           {"dp": 2, "zero": 3, "offload_params": "cpu", "offload_optimizer": "nvme", "nvme_path": folder},
-           {"dp": 4, "zero": 3, "node_size": 2, "secondary_params": "node"}]
-want = chain({})
-check(len(set(want[1] + want[2])) == 6, want)
-for layout in layouts:
-    got = in_turn(layout)
-    check(got == want, f"{layout}: {got}, a chain of runs {want}")
-    print(layout, got[0][:16], flush=True)
+LAYOUTS = [{}, {"dp": 2, "zero": 1}, {"dp": 2, "zero": 2, "threads": 2}, {"dp": 4, "zero": 3}, {"pp": 2}, {"dp": 2, "pp": 2, "zero": 3},
+           {"dp": 4, "zero": 3, "node_size": 2, "secondary_params": "node", "param_persistence_threshold": 100},
+           {"dp": 2, "zero": 3, "offload_params": "cpu", "offload_optimizer": "cpu"}]
+for precision, layouts in (("fp32", LAYOUTS), ("bf16", LAYOUTS[:1] + LAYOUTS[3:6])):
+    want = chain({"precision": precision})
+    check(len(set(want[1] + want[2])) == 6, want)
+    for layout in layouts:
+        got = in_turn({**layout, "precision": precision})
+        check(got == want, f"{layout}: {got}, a chain of runs {want}")
+        print(precision, layout, got[0][:16], flush=True)
+
+
+def replaced(layout):
+    """Adam goes on with other weights, trained and frozen, and its own state."""
+    run = Run(model, None, save_weights=path("end"), freeze=["net.2.bias"], **{**layout, "reduction_shards": 4, "lr": 1e-2, "micro_batches": 4 // layout.get("dp", 1)})
+    run.open_stream(steps[0][0])
+    run.submit(steps[0])
+    run.submit(steps[1])
+    run.ask(("write", path("two")), ("take", path("other")), ("write", path("three")))
+    run.submit(steps[2])
+    run.end_stream()
+    result = run.result()
+    two, three, other = (dsopt.read_weights(path(name)) for name in ("two", "three", "other"))
+    check(all(np.array_equal(three[name], other.get(name, two[name])) for name in three), f"{layout}: other weights than those it took")
+    return result.weights_hash, result.losses
+
+
+write_stored(path("other"), {name: one for name, one in read_stored(path("before")).items() if name not in ("net.0.bias", "net.2.weight")})
+for precision in ("fp32", "bf16"):
+    runs = [replaced({**layout, "precision": precision}) for layout in LAYOUTS + [
+        {"dp": 2, "zero": 2, "offload_optimizer": "cpu"}, {"dp": 2, "zero": 3, "offload_params": "nvme", "offload_optimizer": "nvme", "nvme_path": folder}]]
+    print(precision, [run[0][:10] for run in runs], flush=True)
+    check(all(run == runs[0] for run in runs), f"{precision}: layouts differ: {runs}")
 print("passed")

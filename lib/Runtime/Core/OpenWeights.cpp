@@ -77,6 +77,7 @@ public:
     if (file < 0 || sys::fstat(file, &info) != 0)
       cannotRead("it", errno);
     bytes = info.st_size;
+    changed = info.st_mtim;
     readHeader();
     match(program, names);
   }
@@ -87,6 +88,12 @@ public:
       return model->read(parameter, begin, end, target);
     if (begin >= end)
       return;
+    struct stat info{};
+    if (sys::fstat(file, &info) != 0)
+      cannotRead("it", errno);
+    if (info.st_size != bytes || info.st_mtim.tv_sec != changed.tv_sec ||
+        info.st_mtim.tv_nsec != changed.tv_nsec)
+      fail("has changed since it was opened, expected that a new file takes its name");
     const Stored &stored = found->second;
     std::atomic<int> failure{0}; // an error number; a file that ended early has none
     std::atomic<bool> failed{false};
@@ -244,6 +251,7 @@ private:
     operator int() const { return fd; }
   } file;
   int64_t bytes = 0;
+  timespec changed{};
   std::map<std::string, Stored> tensors; ///< by the file's name
   std::map<std::string, Stored> chosen;  ///< by the parameter's name
 };

@@ -10,7 +10,8 @@
 //   save FOLDER   a checkpoint there
 //   write FILE    all weights, as -save-weights writes them
 //   take FILE     parameters' values from a safetensors file, which may have any of them under the names
-//                 that `write` gives them, frozen or trained; what the optimizer keeps stays as it is
+//                 that `write` gives them, frozen or trained; what the optimizer keeps stays as it is.
+//                 The file may lose its name, but not change, as long as the program runs
 // Under -lr-schedule=stream each step's
 // file has its learning rate, too, as the scalar array 'dsopt.lr'.
 //
