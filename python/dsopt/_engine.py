@@ -15,13 +15,14 @@ float(loss) waits for that.
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import operator
 import os
 import shutil
 import tempfile
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -129,6 +130,20 @@ class Loss(Number):
         return f"Loss({self.item()})" if self.ready else f"Loss(of step {self._step}, not computed yet)"
 
 
+@contextlib.contextmanager
+def _training(model: Any, parameters: Optional[Iterable[Any]]) -> Iterator[None]:
+    """While this lasts no other parameters of a model are trained; None: as it is."""
+    kept = None if parameters is None else {id(one) for one in parameters}
+    others = [one for one in model.parameters() if one.requires_grad and kept is not None and id(one) not in kept]
+    for one in others:
+        one.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for one in others:
+            one.requires_grad_(True)
+
+
 class Engine:
     """A model in training; `initialize` makes one."""
 
@@ -138,7 +153,8 @@ class Engine:
 
     def __init__(self, model: Any, example_inputs: Any, config: Any = None, *,
                  loss: Optional[Callable[..., Any]] = None, path: "Optional[os.PathLike[str] | str]" = None,
-                 save_weights: "Optional[os.PathLike[str] | str]" = None, opset: int = 20, **options: Any):
+                 save_weights: "Optional[os.PathLike[str] | str]" = None, opset: int = 20,
+                 parameters: Optional[Iterable[Any]] = None, **options: Any):
         self.module = model
         self._folder = tempfile.mkdtemp(prefix="dsopt-engine-")
         self._result: Optional[Result] = None
@@ -147,7 +163,8 @@ class Engine:
                 raise ValueError(f"log_every={options['log_every']}: the engine reads each step's line")
             self.model_path = os.fspath(path) if path else os.path.join(self._folder, "model.onnx")
             optimizer = options.pop("optimizer") if hasattr(options.get("optimizer"), "param_groups") else None
-            self.export_report = export(model, example_inputs, self.model_path, loss=loss, opset=opset, optimizer=optimizer)
+            with _training(model, parameters):
+                self.export_report = export(model, example_inputs, self.model_path, loss=loss, opset=opset, optimizer=optimizer)
             named = named_inputs(model, example_inputs)
             self._example = {name: to_array(named[name]) for name in self.export_report.inputs}
             self._run = Run(self.model_path, None, config=config, folder=self._folder,
@@ -505,6 +522,7 @@ def initialize(model: Any, example_inputs: Any, config: Any = None, **options: A
     """An engine that trains `model` (see Engine): exports it, plans the step, and waits for batches.
 
     example_inputs  a micro-batch of one rank, by input name
+    parameters      those of the model that are trained; by default all that have a gradient (requires_grad)
     config          a DeepSpeed configuration: a path or a dict
     options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, save_weights=, opset= and callbacks
                     as in `export` and `train`; optimizer= may be a new one of torch.optim
