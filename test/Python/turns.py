@@ -3,8 +3,8 @@ model in turn have the bits of a chain of runs, each of one step, in every layou
 
 usage: turns.py SOURCE BUILD
 """
-import functools
 import os
+import shutil
 import sys
 import tempfile
 
@@ -79,10 +79,10 @@ def chain(layout):
     return result.weights_hash, *losses
 
 
-LAYOUTS = [{}, {"dp": 2, "zero": 1}, {"dp": 2, "zero": 2, "threads": 2}, {"dp": 4, "zero": 3}, {"pp": 2}, {"dp": 2, "pp": 2, "zero": 3},
-           {"dp": 4, "zero": 3, "node_size": 2, "secondary_params": "node", "param_persistence_threshold": 100},
-           {"dp": 2, "zero": 3, "offload_params": "cpu", "offload_optimizer": "cpu"}]
-for precision, layouts in (("fp32", LAYOUTS), ("bf16", LAYOUTS[:1] + LAYOUTS[3:6])):
+LAYOUTS = [{}, {"dp": 2, "zero": 2, "threads": 2}, {"dp": 2, "pp": 2, "zero": 3},
+           {"dp": 4, "zero": 3, "node_size": 2, "secondary_params": "node", "param_persistence_threshold": 100}]
+KEPT = {"dp": 2, "zero": 3, "offload_params": "nvme", "offload_optimizer": "nvme", "nvme_path": folder}
+for precision, layouts in (("fp32", [*LAYOUTS, {"dp": 2, "zero": 1}, {**KEPT, "offload_params": "cpu", "offload_optimizer": "cpu"}]), ("bf16", LAYOUTS[1:3])):
     want = chain({"precision": precision})
     check(len(set(want[1] + want[2])) == 6, want)
     for layout in layouts:
@@ -91,25 +91,78 @@ for precision, layouts in (("fp32", LAYOUTS), ("bf16", LAYOUTS[:1] + LAYOUTS[3:6
         print(precision, layout, got[0][:16], flush=True)
 
 
-def replaced(layout):
-    """Adam goes on with other weights, trained and frozen, and its own state."""
-    run = Run(model, None, save_weights=path("end"), freeze=["net.2.bias"], **{**layout, "reduction_shards": 4, "lr": 1e-2, "micro_batches": 4 // layout.get("dp", 1)})
+write_stored(path("other"), {name: one for name, one in read_stored(path("before")).items() if name not in ("net.0.bias", "net.2.weight")})
+
+
+def adam(layout, **options):
+    """Trains all but one part, a step at a time."""
+    run = Run(model, None, save_weights=path("end"), freeze=["net.2.bias", "net.4.weight"],
+              **{**layout, "reduction_shards": 4, "lr": 1e-2, "micro_batches": 4 // layout.get("dp", 1), **options})
     run.open_stream(steps[0][0])
+    return run
+
+
+def replaced(layout):
+    """Adam goes on with other weights, trained and frozen, and its own state; and another layout from a checkpoint of that."""
+    run = adam(layout)
     run.submit(steps[0])
+    run.ask(("write", path("one")), ("take", path("other")), ("write", path("now")))
     run.submit(steps[1])
-    run.ask(("write", path("two")), ("take", path("other")), ("write", path("three")))
+    run.ask(("save", path("saved")), ("write", path("two")))
     run.submit(steps[2])
     run.end_stream()
     result = run.result()
-    two, three, other = (dsopt.read_weights(path(name)) for name in ("two", "three", "other"))
-    check(all(np.array_equal(three[name], other.get(name, two[name])) for name in three), f"{layout}: other weights than those it took")
+    one, now, two, other = (dsopt.read_weights(path(name)) for name in ("one", "now", "two", "other"))
+    check(all(np.array_equal(now[name], other.get(name, one[name])) for name in now), f"{layout}: other weights than those it took")
+    check(all(np.array_equal(two[name], now[name]) == (name in ("net.2.bias", "net.4.weight")) for name in now), f"{layout}: what a step changes")
+    again = adam({**LAYOUTS[2], "precision": layout["precision"]}, resume=path("saved"))
+    again.submit(steps[2])
+    again.ask(("save", path("again")))  # has what the first one took, too
+    again.end_stream()
+    end = again.result()
+    check(end.weights_hash == result.weights_hash, f"{layout}: a checkpoint changed the bits")
+    held = [set(read_stored(f"{path(name)}/replaced.safetensors")) if layout["precision"] == "bf16" else not os.path.exists(f"{path(name)}/replaced.safetensors")
+            for name in ("saved/step-00000002", "again/step-00000003")]
+    check(held[0] == held[1] and held[0], held)
+    for name in ("saved", "again"):
+        shutil.rmtree(path(name))
     return result.weights_hash, result.losses
 
 
-write_stored(path("other"), {name: one for name, one in read_stored(path("before")).items() if name not in ("net.0.bias", "net.2.weight")})
 for precision in ("fp32", "bf16"):
-    runs = [replaced({**layout, "precision": precision}) for layout in LAYOUTS + [
-        {"dp": 2, "zero": 2, "offload_optimizer": "cpu"}, {"dp": 2, "zero": 3, "offload_params": "nvme", "offload_optimizer": "nvme", "nvme_path": folder}]]
-    print(precision, [run[0][:10] for run in runs], flush=True)
+    runs = [replaced({**layout, "precision": precision}) for layout in [*LAYOUTS[1:], KEPT]]
     check(all(run == runs[0] for run in runs), f"{precision}: layouts differ: {runs}")
+    print(precision, f"{len(runs)} layouts, {runs[0][0][:16]}", flush=True)
+
+
+# What cannot be taken ends the run with one message, whichever rank met it.
+def refused(wishes, *words, strikes="", before=1, **options):
+    run = adam({"dp": 2, "zero": 3, **options})
+    os.environ["DSOPT_FAULT"] = strikes
+    try:
+        for step in range(before):
+            run.submit(steps[step % 3])
+        error = fails(lambda: run.ask(*wishes), *words)
+        check(str(error).count("\n") == 0, f"more than one message: {error}")
+    finally:
+        run.close()
+        os.environ.pop("DSOPT_FAULT")
+
+
+def wrong(name, value, like="net.0.bias"):
+    write_stored(path("wrong"), {"net.4.bias": read_stored(path("other"))["net.4.bias"], name: stored_of(value, name)})
+    return [("take", path("wrong"))]
+
+
+refused(wrong("net.9.bias", np.zeros(3, np.float32)), "wrong: holds 'net.9.bias', which the model does not have")
+refused(wrong("net.0.bias", np.zeros(3, np.float32)), "wrong: tensor 'net.0.bias' is 3, expected 64")
+refused(wrong("net.0.bias", np.zeros(64)), "wrong: tensor 'net.0.bias' is of type F64, expected F32, BF16 or F16")
+refused([("take", path("nowhere"))], "nowhere: it cannot be read: No such file or directory")
+refused([("write", path("nowhere/file"))], "nowhere/file", "No such file or directory")
+refused([("fetch", path("other"))], "ask: line 1: expected 'save FOLDER', 'write FILE' or 'take FILE'")
+take = [("take", path("other"))]
+refused(take, "other: its header cannot be read: Input/output error", strikes="pread,rank=1,step=0:error=EIO")
+refused(take, "rank 1", strikes="replace,rank=1:kill")
+refused(take, "'net.0.weight' cannot be replaced while each rank has values of its own", before=3, zero=1, optimizer="zero-one-adam",
+        freeze_step=1, local_step_scaler=1)
 print("passed")

@@ -2,7 +2,7 @@
 //
 // A parameter that is not trained may lie on ranks in a narrow type alone. Its own
 // values are read from files where somebody asks for them: from the model's, until
-// they are replaced.
+// they are replaced. Checkpoints then have them beside what ranks have.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 
 #include "Core/Parameters.h"
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/Manifest.h"
 
 #include <memory>
 
@@ -23,14 +24,25 @@ public:
   /// trained.
   void take(const Program &program, const RankInfo &info, const Addresses &addresses, ThreadPool &pool,
             const std::string &file, const OriginalNames &names, bool apart);
+  /// The same of what a checkpoint has that was loaded (loadState).
+  void resume(const Program &program, const std::string &checkpoint, const Manifest &manifest,
+              ThreadPool &pool);
   /// What `model` has, but of replaced parameters their new values.
   std::unique_ptr<ParameterValues> over(std::unique_ptr<ParameterValues> model) const;
-  /// An Error if there are any: a checkpoint would not have them. Said by the rank that is not `quiet`.
-  void checkNone(bool quiet) const;
+
+  /// Those that no rank holds whole, without places in files.
+  std::vector<Parameter> tensors(const Program &program) const;
+  void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) const {
+    files.at(parameter.name)->read(parameter, begin, end, target);
+  }
 
 private:
+  void add(const Program &program, const std::shared_ptr<ParameterValues> &values);
   std::map<std::string, std::shared_ptr<ParameterValues>> files; ///< by parameter; open, whatever their names
 };
+
+/// Whether no rank holds all of a parameter in its own type.
+bool isNowhereWhole(const ParameterTable &table, const Parameter &parameter);
 
 } // namespace dsopt::runtime
 

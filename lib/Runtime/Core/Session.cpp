@@ -131,16 +131,6 @@ public:
     return replaced.over(std::move(model));
   }
 
-  void replaceParameters(const std::string &file, const OriginalNames &names) {
-    if (async)
-      async->finish();
-    fetchState();
-    together(engine, [&] {
-      replaced.take(program, info, addresses, pool, file, names, areApart(program, applied));
-      settleState();
-    });
-  }
-
   const StepResult &step() {
     auto start = std::chrono::steady_clock::now();
     SentBytes before = engine.sent();
@@ -476,22 +466,27 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
 }
 
 void Session::replaceParameters(const std::string &file, const OriginalNames &names) {
-  state->replaceParameters(file, names);
+  finishSave();
+  state->fetchState();
+  together(state->engine, [&] {
+    state->replaced.take(state->program, state->info, state->addresses, state->pool, file, names,
+                         areApart(state->program, state->applied));
+    state->settleState();
+  });
 }
 
 void Session::save(const std::string &checkpoint, const Lineage &lineage) {
-  state->replaced.checkNone(/*quiet=*/state->info.rank != 0);
   state->fetchState();
-  saveState(state->savePlan(), state->engine, checkpoint, state->manifest(lineage));
+  saveState(state->savePlan(), state->engine, checkpoint, state->manifest(lineage), state->replaced);
   state->settleDisk();
 }
 
 void Session::startSave(const std::string &checkpoint, const Lineage &lineage, std::function<void()> named) {
-  state->replaced.checkNone(/*quiet=*/state->info.rank != 0);
   state->settleSteps();
   const SavePlan &plan = state->savePlan();
-  state->async->begin(std::make_unique<Saver>(plan, state->engine, checkpoint, state->manifest(lineage)),
-                      std::move(named));
+  state->async->begin(
+      std::make_unique<Saver>(plan, state->engine, checkpoint, state->manifest(lineage), state->replaced),
+      std::move(named));
 }
 
 void Session::continueSave() {
@@ -518,6 +513,7 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
     loadState(
         state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
         [this] { return state->openValues(); }, state->options.newBatch);
+    state->replaced.resume(state->program, checkpoint, manifest, state->pool);
     state->touched.finish();
     state->settleState();
   });
