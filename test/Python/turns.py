@@ -13,6 +13,8 @@ os.environ["DSOPT_BUILD"] = build
 sys.path.insert(0, os.path.join(source, "python"))
 
 import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
 
 import dsopt
 from checks import check, fails
@@ -139,6 +141,21 @@ for precision in ("fp32", "bf16"):
     check(all(run == runs[0] for run in runs), f"{precision}: layouts differ: {runs}")
     print(precision, f"{len(runs)} layouts, {runs[0][0][:16]}", flush=True)
 
+
+# What a model in f16 trains as fp32 masters is written, and taken, as these.
+weight = np.linspace(-1, 1, 12, dtype=np.float16).reshape(4, 3)
+nodes = [helper.make_node("MatMul", ["x", "w"], ["y"]), helper.make_node("Tanh", ["y"], ["t"]), helper.make_node("ReduceMean", ["t"], ["loss"], keepdims=0)]
+graph = helper.make_graph(nodes, "half", [helper.make_tensor_value_info("x", TensorProto.FLOAT16, (2, 4))],
+                          [helper.make_tensor_value_info("loss", TensorProto.FLOAT16, ())], [numpy_helper.from_array(weight, "w")])
+onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9), path("half.onnx"))
+run = Run(path("half.onnx"), None, **{**common, "micro_batches": 1, "reduction_shards": 1, "precision": "fp32"})
+ones = {"x": np.ones((2, 4), np.float16)}
+run.open_stream(ones)
+run.submit([ones])
+run.ask(("write", path("one")), ("take", path("one")), ("write", path("two")))
+run.close()
+one, two = (read_stored(path(name))["w"] for name in ("one", "two"))
+check(one.dtype == "F32" and bytes(one.data) == bytes(two.data) and bytes(one.data) != weight.astype(np.float32).tobytes(), one)
 
 if device:
     print("passed")

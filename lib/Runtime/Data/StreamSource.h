@@ -8,12 +8,11 @@
 // for more: DIR/ask, renamed into place, has a line for each wish, in order, and becomes DIR/answered when
 // all are fulfilled. What cannot be fulfilled ends the run with a message. A line is one of
 //   save FOLDER   a checkpoint there
-//   write FILE    all weights, as -save-weights writes them
+//   write FILE    what -save-weights writes, but in the types in which weights are trained
 //   take FILE     parameters' values from a safetensors file, which may have any of them under the names
 //                 that `write` gives them, frozen or trained; what the optimizer keeps stays as it is.
 //                 The file may lose its name, but not change, as long as the program runs
-// Under -lr-schedule=stream each step's
-// file has its learning rate, too, as the scalar array 'dsopt.lr'.
+// Under -lr-schedule=stream each step's file has its learning rate, too, as the scalar array 'dsopt.lr'.
 //
 //===----------------------------------------------------------------------===//
 

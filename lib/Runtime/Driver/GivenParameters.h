@@ -11,7 +11,7 @@ namespace dsopt::runtime {
 /// `writes`; the hash if it was wanted.
 std::string giveParameters(Run &run, Session &session, bool writes);
 
-/// The weights as they are now, as -save-weights writes them (collective).
+/// The weights as they are now, in the types in which they are trained (collective).
 void writeWeights(Run &run, Session &session, const std::string &file, bool writes);
 
 } // namespace dsopt::runtime
