@@ -87,9 +87,13 @@ def _exported_names(path: "os.PathLike[str] | str", options: Mapping[str, Any]) 
 
 
 def stored_of(tensor: Any, name: str) -> Stored:
-    """A tensor of PyTorch, or an array, as a safetensors file has it."""
+    """A tensor of PyTorch, or an array, as a safetensors file has it; complex numbers are pairs."""
     types = {np.dtype(code).name: key for key, code in _TYPES.items()}
     types["bfloat16"] = "BF16"
+    if not isinstance(tensor, np.ndarray) and tensor.is_complex():
+        import torch
+
+        tensor = torch.view_as_real(tensor.detach())
     code = types.get(str(tensor.dtype).rpartition(".")[2])
     if code is None:
         raise ValueError(f"tensor '{name}' has type {tensor.dtype}, which is not known here")
@@ -115,8 +119,6 @@ def write_weights(model: Any, file: "os.PathLike[str] | str", like: "os.PathLike
 
 def check_stored(model: Any, weights: Mapping[str, Stored], known: Iterable[str]) -> None:
     """Refuses weights that an exported model of this one, which has the `known`, cannot go on with."""
-    import torch
-
     tensors = dict(model.named_parameters(remove_duplicate=False))
     tensors.update(model.named_buffers(remove_duplicate=False))
     known = set(known)
@@ -125,12 +127,11 @@ def check_stored(model: Any, weights: Mapping[str, Stored], known: Iterable[str]
     for name, one in weights.items():
         if name not in known:
             raise ValueError(f"'{name}' is none of the program's weights: {', '.join(sorted(known)[:4])}{' ...' if len(known) > 4 else ''}")
-        own = torch.view_as_real(tensors[name].detach()) if tensors[name].is_complex() else tensors[name]
+        own = stored_of(tensors[name], name)
         if list(one.shape) != list(own.shape):
             raise ValueError(f"'{name}' has shape {list(one.shape)}, the model's {list(own.shape)}")
-        types = {one.dtype, stored_of(own, name).dtype}
-        if len(types) > 1 and not types <= {"F32", "F16", "BF16"}:
-            raise ValueError(f"'{name}' is {one.dtype}, the model's {stored_of(own, name).dtype}")
+        if one.dtype != own.dtype and not {one.dtype, own.dtype} <= {"F32", "F16", "BF16"}:
+            raise ValueError(f"'{name}' is {one.dtype}, the model's {own.dtype}")
 
 
 def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:
