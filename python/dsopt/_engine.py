@@ -292,14 +292,9 @@ class Engine:
         os.makedirs(folder, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(f"cannot write into {folder}")
-        self._run.stream.ask_to_save(folder)  # type: ignore[union-attr]
-        while not self._run.stream.saved():  # type: ignore[union-attr]
-            running = self._run.running
-            self._collect()
-            if not running:
-                raise DsoptError("the run ended before the checkpoint was written", 3)
-            self._wait()
-        return os.path.join(folder, f"step-{self._run.first + steps:08d}")
+        path = self._run.checkpoint(folder)
+        self._collect()
+        return path
 
     # What is known of it.
 
