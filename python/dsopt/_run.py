@@ -159,6 +159,8 @@ class Run:
         self._paused = 0  # steps of this run after which it was
         self._watch: Optional[Watch] = None
         try:
+            if pause is not None and not is_loader(data):
+                raise ValueError("pause= needs a loader, whose steps this process hands over one by one")
             if eval_data is not None:
                 measured, _ = _as_file(eval_data, self._words[0], os.path.join(self.folder, "eval.npz"))
                 self._words.append(f"-eval-data={measured}")
@@ -501,6 +503,7 @@ def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
     callbacks   objects with such methods (`Callback`, `dsopt.writers`)
     stop_after  StopAfter("eval_loss", patience=3): ends the run when the metric improves no more
     keep_best   "eval_loss": keeps the checkpoint in which it is best as `best` in the folder of save=
+    pause       of a loader: after which steps the program waits for on_pause of callbacks (docs/Watching.md)
     options  as on the command line: zero=3, dp=2, steps=100, betas=(0.9, 0.95), shuffle=True
     """
     run = Run(path, data, config=config, save_weights=save_weights, log=log, eval_data=eval_data, on_step=on_step,
