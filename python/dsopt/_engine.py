@@ -358,6 +358,11 @@ class Engine:
 
     # Parts.
 
+    def checkpoint_now(self) -> str:
+        """A checkpoint of the steps so far, at least one, which stays until the next one is asked for."""
+        self._now()
+        return os.path.join(self._eval_folder, f"step-{self._run.first + self._run.stream.written:08d}")  # type: ignore[union-attr]
+
     def _now(self) -> List[str]:
         """The options under which another run takes up the steps so far."""
         steps = self._run.stream.written  # type: ignore[union-attr]
