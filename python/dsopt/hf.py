@@ -39,6 +39,9 @@ _WITHOUT = {"fp16": False, "fp16_full_eval": False, "bf16_full_eval": False, "la
             "neftune_noise_alpha": None, "auto_find_batch_size": False, "push_to_hub": False, "deepspeed": None, "fsdp": None,
             "parallelism_config": None, "use_liger_kernel": False, "optim_target_modules": None, "torch_compile": False,
             "tf32": None, "ignore_data_skip": False, "full_determinism": False, "batch_eval_metrics": False}
+#: Options of what a run reads and writes, which one that only brings weights home does not have.
+_OF_A_RUN = ("log", "log_norms", "breakdown", "trace", "compare", "save_async", "save_onnx", "save_existing", "eval_batches",
+             "restarts", "on_step", "on_evaluation", "on_save", "stop_after", "keep_best")
 #: Methods that a subclass may not have replaced: nothing calls them, or they call a model that has other weights.
 _METHODS = ("compute_loss", "training_step", "create_scheduler", "prediction_step", "evaluation_loop", "get_batch_samples")
 
@@ -232,7 +235,7 @@ class Trainer(Evaluation, transformers.Trainer):
     def _common(self, forward: bool = False) -> Dict[str, Any]:
         """What training needs to compile the model, and with its layout what measuring does."""
         found = {"precision": "bf16"} if self.args.bf16 else {}
-        names = ["precision", "threads", "dropout", "batchnorm", *(["dp", "pp", "zero", "target", "arch"] if forward else [])]
+        names = ["precision", "threads", "dropout", "batchnorm", *(["dp", "pp", "zero", "target", "arch", "matmul_precision"] if forward else [])]
         return {**found, **{name: value for name, value in self._options.items() if name in names}}
 
     def _schedule(self, steps: int) -> Dict[str, Any]:
@@ -355,7 +358,8 @@ class Trainer(Evaluation, transformers.Trainer):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nothing is trained, nor should it be
             run_to_end(model, items * self._micro_batches(), resume=path, steps=self.state.best_global_step, save_weights=file,
-                       micro_batches=self.args.gradient_accumulation_steps, **self._common(forward=True))
+                       micro_batches=self.args.gradient_accumulation_steps, **self._common(),
+                       **{name: value for name, value in self._options.items() if name not in {*self._common(), *_OF_A_RUN}})
         load_weights(self.model, file)
 
     # What transformers.Trainer does.

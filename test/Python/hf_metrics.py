@@ -161,7 +161,8 @@ for metric, patience, saves in (("score", 2, True), ("loss", 1, True), ("eval_sc
         rising.calls = 0
         saving = {"save_strategy": "steps", "save_steps": 3, "load_best_model_at_end": True, "save_total_limit": 1} if saves else {}
         one = trainer(kind, Net(), points[:48], points[48:], {"compute_metrics": rising if "score" in metric else None, "preprocess_logits_for_metrics": lambda logits, labels: logits[0].argmax(-1),
-                      "callbacks": [transformers.EarlyStoppingCallback(patience)]},
+                      "callbacks": [transformers.EarlyStoppingCallback(patience)],
+                      **({"log": os.path.join(folder, f"{metric}.jsonl"), "dp": 1, "reduction_shards": 1} if kind is dsopt.hf.Trainer else {})},
                       max_steps=30, eval_strategy="steps", eval_steps=3, metric_for_best_model=metric, learning_rate=0.1 if metric == "loss" else 1e-2, **saving)
         output = one.train()
         results.append(one)
@@ -176,6 +177,8 @@ for metric, patience, saves in (("score", 2, True), ("loss", 1, True), ("eval_sc
         near(x, y, metric, 1e-4)
     check(all(torch.allclose(x, y, atol=1e-4) for x, y in zip(want.model.parameters(), got.model.parameters())), f"{metric}: weights")
     check((got.state.best_model_checkpoint is None) == (want.state.best_model_checkpoint is None), got.state.best_model_checkpoint)
+    with open(os.path.join(folder, f"{metric}.jsonl")) as log:
+        check(sum('"loss"' in line for line in log) == got.state.global_step, f"{metric}: the log is not the run's")
     print(f"best by {metric}: step {got.state.best_global_step} of {got.state.global_step}", flush=True)
 
 # Several sets, batches of another size, several predictions, an evaluation before the first step and none until the fifth.
