@@ -1,4 +1,4 @@
-//===- Globs.cpp - what to say of a glob that matches nothing -------------===//
+//===- Globs.cpp - names as options give them -----------------------------===//
 
 #include "dsopt/Interfaces/Globs.h"
 
@@ -7,6 +7,14 @@
 #include "llvm/ADT/StringExtras.h"
 
 using namespace llvm;
+
+FailureOr<dsopt::Glob> dsopt::Glob::parse(StringRef option, StringRef text,
+                                          function_ref<mlir::InFlightDiagnostic()> emitError) {
+  Expected<GlobPattern> pattern = GlobPattern::create(text);
+  if (!pattern)
+    return emitError() << "-" << option << "=" << text << ": " << toString(pattern.takeError());
+  return Glob(text, std::move(*pattern));
+}
 
 /// Names that messages show.
 static constexpr size_t kShown = 3;

@@ -45,7 +45,7 @@ static const char *const kToExec[] = {
 static const char *const kToLLVM[] = {
     "describe-calls", "describe-changes",
     // stage 7: lower, kernels
-    "compile-products", "builtin.module(", "func.func(", "product-to-loops", "graph-to-linalg", "kernel-to-loops", "canonicalize", "cse",
+    "compile-products", kKernelPasses.data(), "func.func(", "product-to-loops", "graph-to-linalg", "kernel-to-loops", "canonicalize", "cse",
     "approximate-math", "cse", "convert-scf-to-cf", "convert-math-to-llvm", ")",
     // what LLVM has no intrinsic for
     "convert-math-to-libm", "kernel-to-llvm", "reconcile-unrealized-casts", ")",
@@ -76,7 +76,7 @@ llvm::ArrayRef<const char *> kernelPasses() {
   auto isNamed = [](llvm::StringRef name) {
     return llvm::find_if(kToLLVM, [&](llvm::StringRef pass) { return pass == name; });
   };
-  return llvm::ArrayRef(isNamed("builtin.module(") + 1, isNamed("reconcile-unrealized-casts") + 1);
+  return llvm::ArrayRef(isNamed(kKernelPasses) + 1, isNamed("reconcile-unrealized-casts") + 1);
 }
 
 llvm::StringRef stageName(Stage stage) {

@@ -27,9 +27,6 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// Functions that are compiled together.
-constexpr size_t kGroup = 4;
-
 using Bitcode = SmallVector<char, 0>;
 
 bool isLocal(Operation *op) {
@@ -219,10 +216,13 @@ std::unique_ptr<llvm::Module> dsopt::translate(ModuleOp part, TargetAttr target,
 }
 
 void dsopt::collectRoots(ModuleOp module, SmallVectorImpl<Operation *> &functions,
-                         SmallVectorImpl<Operation *> &globals) {
+                         SmallVectorImpl<Operation *> &globals, const KnownKernels *known) {
+  auto isDefined = [&](LLVM::LLVMFuncOp function) {
+    return !function.isExternal() || (known && known->objects.contains(known->groupOf(function.getName())));
+  };
   for (Operation &op : *module.getBody()) {
     auto function = dyn_cast<LLVM::LLVMFuncOp>(op);
-    if (function && !function.isExternal() && !isLocal(&op))
+    if (function && isDefined(function) && !isLocal(&op))
       functions.push_back(&op);
     if (isa<LLVM::GlobalOp>(op) && !isLocal(&op))
       globals.push_back(&op);
@@ -239,12 +239,12 @@ std::unique_ptr<llvm::TargetMachine> dsopt::makeMachine(ModuleOp module, TargetA
 }
 
 LogicalResult dsopt::collectGroups(ModuleOp module, TargetAttr target, unsigned optLevel, AddData addTables,
-                                   std::vector<Group> &groups) {
+                                   std::vector<Group> &groups, KnownKernels &known) {
   auto machine = makeMachine(module, target, optLevel);
   if (!machine)
     return failure();
   SmallVector<Operation *> functions, globals;
-  collectRoots(module, functions, globals);
+  collectRoots(module, functions, globals, &known);
   SymbolTable symbols(module);
   auto addGroup = [&](ArrayRef<Operation *> roots, AddData addData) {
     OwningOpRef<ModuleOp> part = extract(module, symbols, roots);
@@ -260,23 +260,36 @@ LogicalResult dsopt::collectGroups(ModuleOp module, TargetAttr target, unsigned 
   };
   if ((addTables || !globals.empty()) && failed(addGroup(globals, addTables)))
     return failure();
-  for (size_t from = 0; from < functions.size(); from += kGroup)
-    if (failed(addGroup(ArrayRef(functions).slice(from, std::min(kGroup, functions.size() - from)), {})))
+  for (size_t from = 0, to = 0; from < functions.size(); from = to) {
+    StringRef name = known.groupOf(SymbolTable::getSymbolName(functions[from]));
+    while (to < functions.size() && to < from + kGroup &&
+           known.groupOf(SymbolTable::getSymbolName(functions[to])) == name)
+      ++to;
+    if (auto object = known.objects.find(name); object != known.objects.end())
+      groups.emplace_back().object = std::move(object->second);
+    else if (failed(addGroup(ArrayRef(functions).slice(from, to - from), {})))
       return failure();
+    groups.back().name = name;
+  }
   return success();
 }
 
-LogicalResult dsopt::compileGroups(ModuleOp module, const std::vector<Group> &groups,
-                                   const ObjectOptions &options, ObjectBuffers &compiled) {
+LogicalResult dsopt::compileGroups(ModuleOp module, std::vector<Group> &groups, const ObjectOptions &options,
+                                   ObjectBuffers &compiled) {
   // Any thread takes the next group.
   compiled = ObjectBuffers(groups.size());
   ObjectCache cache(options.cache, options.cacheBytes);
   auto fromCache = [&](size_t index, std::string &key) {
+    compiled[index] = std::move(groups[index].object);
+    if (compiled[index])
+      return true;
     // The tables are other ones with every command line, and quickly written.
     if (!groups[index].isKept || options.cache.empty())
       return false;
     key = ObjectCache::key(groups[index].bitcode, groups[index].target, options.optLevel);
     compiled[index] = cache.find(key);
+    if (compiled[index])
+      cache.link(key, groups[index].name);
     return compiled[index] != nullptr;
   };
   std::atomic<size_t> next = 0;
@@ -296,8 +309,10 @@ LogicalResult dsopt::compileGroups(ModuleOp module, const std::vector<Group> &gr
       }
       if (machine)
         compiled[index] = compile(groups[index].bitcode, *machine, options.optLevel, problem);
-      if (compiled[index] && !key.empty())
+      if (compiled[index] && !key.empty()) {
         cache.store(key, compiled[index]->getBuffer());
+        cache.link(key, groups[index].name);
+      }
     }
     if (!problem.empty()) {
       std::lock_guard<std::mutex> lock(mutex);

@@ -24,11 +24,16 @@ struct Group {
   TargetAttr target;
   llvm::SmallVector<char, 0> bitcode;
   bool isKept = true; ///< by the cache
+  std::string name = {}; ///< under which the cache keeps it besides, if it is a group of known kernels
+  std::unique_ptr<llvm::MemoryBuffer> object = nullptr; ///< if it is there already
 };
 
-/// The functions with a body and the globals that other objects can see.
+/// Functions that are compiled together.
+inline constexpr size_t kGroup = 4;
+
+/// The functions with a body, or an object that is known, and the globals that other objects can see.
 void collectRoots(mlir::ModuleOp module, llvm::SmallVectorImpl<mlir::Operation *> &functions,
-                  llvm::SmallVectorImpl<mlir::Operation *> &globals);
+                  llvm::SmallVectorImpl<mlir::Operation *> &globals, const KnownKernels *known = nullptr);
 
 /// Copies operations of the LLVM dialect to a module of their own: `roots` whole,
 /// with what is local to the object and used by them; other symbols declared.
@@ -42,12 +47,13 @@ std::unique_ptr<llvm::Module> translate(mlir::ModuleOp part, TargetAttr target, 
 /// The machine that a module is for; an error where there is none.
 std::unique_ptr<llvm::TargetMachine> makeMachine(mlir::ModuleOp module, TargetAttr target, unsigned optLevel);
 
-/// Appends the groups of a module's functions; before them its data, with what `addTables` adds.
+/// Appends the groups of a module's functions; before them its data, with what `addTables` adds. Takes the
+/// objects of `known` kernels, where it declares them.
 llvm::LogicalResult collectGroups(mlir::ModuleOp module, TargetAttr target, unsigned optLevel,
-                                  AddData addTables, std::vector<Group> &groups);
+                                  AddData addTables, std::vector<Group> &groups, KnownKernels &known);
 
-/// What each group becomes: an object, or PTX.
-llvm::LogicalResult compileGroups(mlir::ModuleOp module, const std::vector<Group> &groups,
+/// What each group becomes: an object, or PTX. Takes the objects that are there.
+llvm::LogicalResult compileGroups(mlir::ModuleOp module, std::vector<Group> &groups,
                                   const ObjectOptions &options, ObjectBuffers &compiled);
 
 } // namespace dsopt

@@ -42,9 +42,10 @@ FailureOr<std::vector<std::string>> dsopt::emitPTX(ModuleOp module, const Object
            << stringifyTargetKind(target->getKind()) << ", expected -target=cuda";
   std::vector<Group> groups;
   std::vector<size_t> ends; ///< of each architecture's groups
+  KnownKernels none;
   for (TargetAttr one : splitArchitectures(*target)) {
     for (ModuleOp kernels : deviceModules(module))
-      if (failed(collectGroups(kernels, one, options.optLevel, nullptr, groups)))
+      if (failed(collectGroups(kernels, one, options.optLevel, nullptr, groups, none)))
         return failure();
     ends.push_back(groups.size());
   }

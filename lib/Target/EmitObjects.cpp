@@ -76,7 +76,8 @@ LogicalResult dsopt::emitLLVM(ModuleOp module, raw_ostream &os) {
 }
 
 LogicalResult dsopt::emitObjects(ModuleOp module, const ObjectOptions &options, const ProgramTable &program,
-                                 StringRef model, ObjectBuffers &objects, StringRef images) {
+                                 StringRef model, ObjectBuffers &objects, StringRef images,
+                                 KnownKernels known) {
   std::vector<Group> groups;
   auto addTables = [&](llvm::Module &tables) {
     addTable(tables, "dsopt_program", program.text);
@@ -87,8 +88,11 @@ LogicalResult dsopt::emitObjects(ModuleOp module, const ObjectOptions &options, 
   };
   for (ModuleOp code : codeModules(module)) {
     FailureOr<TargetAttr> target = getHostTarget(code);
-    if (failed(target) || failed(collectGroups(code, *target, options.optLevel,
-                                               code == module ? AddData(addTables) : nullptr, groups)))
+    // Segments only declare kernels.
+    KnownKernels none;
+    if (failed(target) ||
+        failed(collectGroups(code, *target, options.optLevel, code == module ? AddData(addTables) : nullptr,
+                             groups, code == module ? none : known)))
       return failure();
   }
   return compileGroups(module, groups, options, objects);

@@ -30,17 +30,29 @@ ObjectCache::ObjectCache(StringRef folder, int64_t limit) : folder(folder), limi
     this->folder.clear();
 }
 
-std::string ObjectCache::key(ArrayRef<char> bitcode, TargetAttr target, unsigned optLevel) {
+/// `code` after all that says what becomes of it.
+static std::string keyOf(ArrayRef<StringRef> parts, StringRef code, TargetAttr target, unsigned optLevel) {
   BLAKE3 hash;
   std::string features = featureText(target);
-  for (StringRef part : {StringRef(kVersion), StringRef(LLVM_VERSION_STRING), target.getTriple(),
-                         target.getArch(), StringRef(features)}) {
+  SmallVector<StringRef> all = {kVersion, LLVM_VERSION_STRING, target.getTriple(), target.getArch(),
+                                features};
+  all.append(parts.begin(), parts.end());
+  for (StringRef part : all) {
     hash.update(part);
     hash.update(StringRef("\0", 1));
   }
   hash.update(std::to_string(optLevel) + (target.getVectorBits() == 512 ? "w" : "n"));
-  hash.update(StringRef(bitcode.data(), bitcode.size()));
+  hash.update(code);
   return toHex(text(hash.final<32>()), /*LowerCase=*/true);
+}
+
+std::string ObjectCache::key(ArrayRef<char> bitcode, TargetAttr target, unsigned optLevel) {
+  return keyOf({}, StringRef(bitcode.data(), bitcode.size()), target, optLevel);
+}
+
+std::string ObjectCache::key(StringRef text, StringRef passes, StringRef buildIds, TargetAttr target,
+                             unsigned optLevel) {
+  return keyOf({"text", passes, buildIds}, text, target, optLevel);
 }
 
 std::unique_ptr<MemoryBuffer> ObjectCache::find(StringRef key) {
@@ -83,6 +95,13 @@ void ObjectCache::store(StringRef key, StringRef object) {
   // Whole or not at all.
   if (!written || fs::rename(name, pathOf(key)))
     fs::remove(name);
+  added = true;
+}
+
+void ObjectCache::link(StringRef key, StringRef name) {
+  if (folder.empty() || name.empty())
+    return;
+  fs::create_hard_link(pathOf(key), pathOf(name));
   added = true;
 }
 

@@ -25,9 +25,15 @@ public:
   /// The name of the object that this bitcode becomes.
   static std::string key(llvm::ArrayRef<char> bitcode, TargetAttr target, unsigned optLevel);
 
-  /// Null if it is not there. Both may be called by several threads and processes at a time.
+  /// The name of the object that functions of this text become: by passes and libraries of these build IDs.
+  static std::string key(llvm::StringRef text, llvm::StringRef passes, llvm::StringRef buildIds,
+                         TargetAttr target, unsigned optLevel);
+
+  /// Null if it is not there. These may be called by several threads and processes at a time.
   std::unique_ptr<llvm::MemoryBuffer> find(llvm::StringRef key);
   void store(llvm::StringRef key, llvm::StringRef object);
+  /// A second name for an object, if that is not empty.
+  void link(llvm::StringRef key, llvm::StringRef name);
 
 private:
   std::string pathOf(llvm::StringRef key) const { return folder + "/" + key.str() + ".o"; }

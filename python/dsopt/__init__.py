@@ -15,6 +15,7 @@ from ._export import ExportReport, export
 from ._find_lr import FoundRate, find_lr
 from ._run import Evaluation, Result, Run, evaluate, plan, predict, start, train
 from ._tools import DsoptError, find_tool
+from ._turns import in_turn
 from ._universal import export_universal, import_universal
 from ._weights import load_weights, read_weights, write_weights
 
@@ -31,4 +32,4 @@ def __getattr__(name: str) -> object:
 __version__ = "0.1.0"
 __all__ = ["Best", "Callback", "DsoptError", "Engine", "Evaluation", "ExportReport", "FoundRate", "KeepBest", "Loss", "Result", "Run",
            "Stop", "StopAfter", "evaluate", "export", "export_universal", "find_lr", "find_tool", "import_universal",
-           "initialize", "load_weights", "plan", "predict", "read_weights", "start", "train", "write_weights", "writers"]
+           "in_turn", "initialize", "load_weights", "plan", "predict", "read_weights", "start", "train", "write_weights", "writers"]

@@ -15,14 +15,14 @@ float(loss) waits for that.
 """
 from __future__ import annotations
 
+import contextlib
 import json
 import operator
 import os
 import shutil
 import tempfile
 import time
-import warnings
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -30,7 +30,8 @@ from ._export import export, named_inputs
 from ._run import Evaluation, Result, Run
 from ._stream import to_array
 from ._tools import DsoptError, run_tool
-from ._weights import load_weights
+from ._turns import Turns
+from ._weights import Stored, check_stored, load_weights, parameter_rows, read_stored, stored_of, write_stored
 
 
 class Number:
@@ -129,24 +130,44 @@ class Loss(Number):
         return f"Loss({self.item()})" if self.ready else f"Loss(of step {self._step}, not computed yet)"
 
 
+@contextlib.contextmanager
+def _training(model: Any, parameters: Optional[Iterable[Any]]) -> Iterator[None]:
+    """While this lasts no other parameters of a model are trained; None: as it is."""
+    kept = None if parameters is None else {id(one) for one in parameters}
+    others = [one for one in model.parameters() if one.requires_grad and kept is not None and id(one) not in kept]
+    for one in others:
+        one.requires_grad_(False)
+    try:
+        yield
+    finally:
+        for one in others:
+            one.requires_grad_(True)
+
+
 class Engine:
     """A model in training; `initialize` makes one."""
 
+    _opened = True
+    _closed = False
+    _turns: Optional[Turns] = None  # with other engines
+
     def __init__(self, model: Any, example_inputs: Any, config: Any = None, *,
                  loss: Optional[Callable[..., Any]] = None, path: "Optional[os.PathLike[str] | str]" = None,
-                 save_weights: "Optional[os.PathLike[str] | str]" = None, opset: int = 20, **options: Any):
+                 save_weights: "Optional[os.PathLike[str] | str]" = None, opset: int = 20,
+                 parameters: Optional[Iterable[Any]] = None, **options: Any):
         self.module = model
         self._folder = tempfile.mkdtemp(prefix="dsopt-engine-")
         self._result: Optional[Result] = None
         try:
             if options.get("log_every", 1) != 1:
                 raise ValueError(f"log_every={options['log_every']}: the engine reads each step's line")
-            model_path = os.fspath(path) if path else os.path.join(self._folder, "model.onnx")
+            self.model_path = os.fspath(path) if path else os.path.join(self._folder, "model.onnx")
             optimizer = options.pop("optimizer") if hasattr(options.get("optimizer"), "param_groups") else None
-            self.export_report = export(model, example_inputs, model_path, loss=loss, opset=opset, optimizer=optimizer)
+            with _training(model, parameters):
+                self.export_report = export(model, example_inputs, self.model_path, loss=loss, opset=opset, optimizer=optimizer)
             named = named_inputs(model, example_inputs)
             self._example = {name: to_array(named[name]) for name in self.export_report.inputs}
-            self._run = Run(model_path, None, config=config, folder=self._folder,
+            self._run = Run(self.model_path, None, config=config, folder=self._folder,
                             save_weights=os.fspath(save_weights or os.path.join(self._folder, "weights")), **options)
             self._run.open_stream(self._example)
         except BaseException:
@@ -156,8 +177,9 @@ class Engine:
         self.data_parallel_size: int = layout["dp"]
         self.gradient_accumulation_steps: int = batch["K"] // layout["dp"]
         self.training = True
-        self._eval_folder = ""  # of the checkpoint that eval() measures
-        self._home = 0  # steps after which the weights were brought home
+        self._takes = 0  # of weights, from outside the run
+        self._written: Any = None  # state of which a file has the weights
+        self._home: Any = None if self._has_changed() else self._state()  # state of the model's weights
         self.micro_steps = 0  #: micro-batches that backward was called for
         self._pending: Optional[Loss] = None
         self._forward: Optional[List[Dict[str, np.ndarray]]] = None
@@ -215,10 +237,13 @@ class Engine:
                 raise RuntimeError(f"{len(self._step)} micro-batches without a step(); a step takes "
                                    f"{self.gradient_accumulation_steps}")
             return
+        self._catch_up()
         # Rank d takes a contiguous block of the step's micro-batches.
         ranks = range(self.data_parallel_size)
         self._run.submit([micro[rank] for rank in ranks for micro in self._step], lr)
         self._step = []
+        if self._turns is not None:
+            self._turns.note(self)
         # One step lies ready while one runs; more would only take memory.
         while self._run.stream.written - self._collect() > 2 and self.stopped is None:  # type: ignore[union-attr]
             self._wait()
@@ -261,8 +286,8 @@ class Engine:
         return self
 
     def eval(self) -> "Engine":
-        """From now on engine(batch) measures: forward only, without dropout. Each batch is a run of its own, on a
-        checkpoint of the steps so far; `eval_data=` and `eval_every=` measure many at less cost."""
+        """From now on engine(batch) measures: forward only, without dropout. Each batch is a run of its own, with the
+        weights of the steps so far; `eval_data=` and `eval_every=` measure many at less cost."""
         return self.train(False)
 
     def parameters(self) -> Iterator[Any]:
@@ -275,10 +300,28 @@ class Engine:
         self.bring_home()
         return self.module.named_parameters()
 
+    def load_weights(self, weights: "os.PathLike[str] | str | Mapping[str, Any]") -> None:
+        """From the next step on these weights, some of the model's or all, are in place of those there are; what the
+        optimizer keeps stays as it is. Tensors by PyTorch's names (a state_dict), or a safetensors file of them."""
+        self._check_open()
+        if isinstance(weights, (str, os.PathLike)):
+            given = read_stored(weights)
+        else:
+            given = {name: stored_of(value, name) for name, value in weights.items()}
+        known = {row["torch"] for row in parameter_rows(self.model_path)}
+        check_stored(self.module, given, known)
+        if self._turns is not None and (others := self._turns.trained_by_others(self, given)):
+            raise ValueError(f"'{min(others)}' is trained by another engine in turn with this one: load it there")
+        self._catch_up()
+        self._take(given)
+        if self._turns is not None:
+            self._turns.note(self)
+
     def save_checkpoint(self, folder: "os.PathLike[str] | str") -> str:
         """Writes a checkpoint of the steps so far and returns its path; initialize(..., resume=folder)
         goes on from the last one of a folder, in any layout. Micro-batches of a step that is not
         complete are no part of it."""
+        self._catch_up()
         path = self._save(folder)
         self._run.note_saved(path, self._run.first + self._run.stream.written)  # type: ignore[union-attr]
         return path
@@ -292,9 +335,8 @@ class Engine:
         os.makedirs(folder, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(f"cannot write into {folder}")
-        path = self._run.checkpoint(folder)
-        self._collect()
-        return path
+        self._run.ask(("save", folder))
+        return os.path.join(folder, f"step-{self._run.first + steps:08d}")
 
     # What is known of it.
 
@@ -332,11 +374,14 @@ class Engine:
                 self.close()
                 raise DsoptError("no step was complete: nothing was trained")
             if self.stopped is None:  # else the program ends by itself, and says that it was told to
+                self._catch_up()
                 self._run.end_stream()
             try:
                 self._result = self._run.result()
                 if load and self._result.weights:
                     load_weights(self.module, self._result.weights)
+                if self._turns is not None:
+                    self._turns.leave(self)
             finally:
                 self._collect_from(self._run.metrics)
                 self.close()
@@ -344,6 +389,7 @@ class Engine:
 
     def close(self) -> None:
         """Ends the run at once; finish() loads weights."""
+        self._closed = True
         self._run.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -359,56 +405,71 @@ class Engine:
     # Parts.
 
     def checkpoint_now(self) -> str:
-        """A checkpoint of the steps so far, at least one, which stays until the next one is asked for."""
-        self._now()
-        return os.path.join(self._eval_folder, f"step-{self._run.first + self._run.stream.written:08d}")  # type: ignore[union-attr]
+        """A checkpoint of the steps so far in a folder of the engine's, where the next one replaces it."""
+        folder = os.path.join(self._folder, "now")
+        shutil.rmtree(folder, ignore_errors=True)
+        return self._save(folder)
 
-    def _now(self) -> List[str]:
-        """The options under which another run takes up the steps so far."""
-        steps = self._run.stream.written  # type: ignore[union-attr]
-        if not steps:
-            return []
-        folder = os.path.join(self._folder, f"now-{steps}")
-        if folder != self._eval_folder:
-            if self._eval_folder:
-                shutil.rmtree(self._eval_folder, ignore_errors=True)
-            self._save(folder)
-            self._eval_folder = folder
-        return [f"-resume={folder}"]
+    def _state(self) -> Tuple[int, int]:
+        """What the weights follow from."""
+        return self._run.stream.written, self._takes  # type: ignore[union-attr]
 
-    def _other_run(self, data: List[Dict[str, np.ndarray]], *words: str) -> List[Dict[str, Any]]:
-        """Runs the program's twin on micro-batches, and returns the lines of its log."""
-        file, log = os.path.join(self._folder, "now.npz"), os.path.join(self._folder, "now.jsonl")
-        np.savez(file, **{name: np.stack([part[name] for part in data]) for name in self._example})
-        if os.path.exists(log):
-            os.remove(log)
-        run_tool([*self._run.twin_words(), *self._now(), f"-data={file}", f"-log={log}", "-quiet", *words])
-        with open(log) as lines:
-            return [json.loads(line) for line in lines]
+    def _has_changed(self) -> bool:
+        """Whether the program may have other weights than the model had when it was exported."""
+        return self._state() != (0, 0) or self._run.resumes
+
+    def _catch_up(self) -> None:
+        if self._turns is not None:
+            self._turns.catch_up(self)
+
+    def _weights_now(self) -> str:
+        """The file of the weights of the steps so far."""
+        if self._result is not None and not self._closed and self._result.weights:  # it is about to end
+            return self._result.weights
+        self._check_open()
+        file = os.path.join(self._folder, "now.safetensors")
+        if self._written != self._state():
+            self._run.ask(("write", file))
+            self._written = self._state()
+        return file
+
+    def _take(self, weights: Mapping[str, Stored]) -> None:
+        """The program goes on with these."""
+        file = os.path.join(self._folder, f"take-{self._takes}.safetensors")
+        write_stored(file, weights)
+        self._run.ask(("take", file))
+        os.remove(file)
+        self._takes += 1
 
     def _measure(self, parts: List[Dict[str, np.ndarray]]) -> Evaluation:
-        return Evaluation.of(self._other_run(parts, "-eval"))
+        """A run of the program's twin, with the weights of now."""
+        self._catch_up()
+        file, log = os.path.join(self._folder, "now.npz"), os.path.join(self._folder, "now.jsonl")
+        np.savez(file, **{name: np.stack([part[name] for part in parts]) for name in self._example})
+        if os.path.exists(log):
+            os.remove(log)
+        run_tool([*self._run.twin_words(), f"-weights={self._weights_now()}", "-eval", f"-data={file}", f"-log={log}", "-quiet"])
+        with open(log) as lines:
+            return Evaluation.of(map(json.loads, lines))
 
     def bring_home(self) -> None:
-        """Loads the weights of the steps so far into the model, where that has not been done: a run of its own, on a
-        checkpoint."""
+        """Loads the weights of the steps so far into the model, where that has not been done."""
         if self._result is not None:
             return
-        written = self._run.stream.written  # type: ignore[union-attr]
-        if self._home == written:
-            return
-        file = os.path.join(self._folder, "now.safetensors")
-        steps = self._run.first + written
-        micro_batches = [self._example] * self.data_parallel_size * self.gradient_accumulation_steps
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", ".*: nothing is trained", UserWarning)  # nor should it be
-            self._other_run(micro_batches, "-run", f"-steps={steps}", f"-save-weights={file}")
-        load_weights(self.module, file)
-        self._home = written
+        self._catch_up()
+        if self._home != self._state():
+            load_weights(self.module, self._weights_now())
+            self._home = self._state()
+
+    @property
+    def _is_open(self) -> bool:
+        return self._result is None and not self._closed and self.stopped is None
 
     def _check_open(self) -> None:
         if self._result is not None:
             raise RuntimeError("the engine has finished")
+        if self._closed:
+            raise RuntimeError("the engine is closed")
         if self.stopped is not None:
             raise DsoptError(f"the run was stopped: {self.stopped} (engine.stopped says so; finish() ends it)", 3)
 
@@ -467,6 +528,7 @@ def initialize(model: Any, example_inputs: Any, config: Any = None, **options: A
     """An engine that trains `model` (see Engine): exports it, plans the step, and waits for batches.
 
     example_inputs  a micro-batch of one rank, by input name
+    parameters      those of the model that are trained; by default all that have a gradient (requires_grad)
     config          a DeepSpeed configuration: a path or a dict
     options         as on the command line (dp=2, pp=2, save="run"); loss=, path=, save_weights=, opset= and callbacks
                     as in `export` and `train`; optimizer= may be a new one of torch.optim

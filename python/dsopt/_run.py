@@ -196,8 +196,14 @@ class Run:
     def twin_words(self) -> List[str]:
         """The options of another run of the same model and layout, without what this one reads and writes."""
         own = ("data=", "log=", "eval-data=", "eval-every=", "eval-batches=", "save=", "save-every=", "save-keep=",
-               "save-async", "save-existing=", "save-weights=", "save-onnx=", "resume=", "steps=", "trace=", "compare=")
+               "save-async", "save-existing=", "save-weights=", "save-onnx=", "resume=", "weights=", "init=", "steps=", "trace=",
+               "compare=")
         return [word for word in self._words if not word.lstrip("-").startswith(own)]
+
+    @property
+    def resumes(self) -> bool:
+        """Whether it was told to go on from a checkpoint."""
+        return any(word.lstrip("-").startswith("resume") for word in self._words)
 
     def submit(self, items: List[Dict[str, np.ndarray]], lr: Optional[float] = None) -> None:
         """Hands over the micro-batches of a step, with its rate under lr_schedule="stream"; the first of them
@@ -206,6 +212,21 @@ class Run:
         self.stream.write(items, lr)
         if self._process is None:
             self._launch(self.stream.data)
+
+    def ask(self, *wishes: Tuple[str, str]) -> None:
+        """Asks the program for something after the steps that were handed over (StreamWriter.ask), and waits for it."""
+        assert self.stream is not None
+        if self._process is None:
+            self._launch(self.stream.data)
+        self.stream.ask(*wishes)
+        while True:
+            running = self.running
+            if self.stream.answered():
+                return
+            self.poll()
+            if not running:
+                raise DsoptError(f"the run ended before it could {wishes[0][0]} {wishes[0][1]}", 3)
+            time.sleep(_PAUSE / 2)
 
     def _short_rows(self, loader: Loader) -> Tuple[List[int], str]:
         """The rows that a pass's last step may have in a micro-batch, or why it has none of its own. Where the
@@ -298,15 +319,7 @@ class Run:
         """Writes a checkpoint of the steps that were handed over into a folder, and returns its path."""
         assert self.stream is not None
         os.makedirs(folder, exist_ok=True)
-        self.stream.ask_to_save(folder)
-        while True:
-            running = self.running
-            if self.stream.saved():
-                break
-            if not running:
-                self.poll()  # says why
-                raise DsoptError("the run ended before the checkpoint was written", 3)
-            time.sleep(_PAUSE)
+        self.ask(("save", folder))
         return os.path.join(folder, f"step-{self.first + self.stream.written:08d}")
 
     def _end_feed(self) -> None:
@@ -330,8 +343,7 @@ class Run:
             # The steps that are written follow this one: the program must not choose another.
             words = [word for word in words if not word.lstrip("-").startswith("resume=")]
             words.append(f"-resume={checkpoint['place']}")
-        resumes = any(word.lstrip("-").startswith("resume") for word in self._words)
-        if os.path.exists(self.log) and not resumes:
+        if os.path.exists(self.log) and not self.resumes:
             os.remove(self.log)
         self._before = os.path.getsize(self.log) if os.path.exists(self.log) else 0
         # Ctrl-C is for this process, which then asks the program to stop.

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -72,16 +72,20 @@ class StreamWriter:
             os.remove(self._path(self._removed))
             self._removed += 1
 
-    def ask_to_save(self, checkpoints: str) -> None:
-        """Asks for a checkpoint after the steps that were written; `saved` says when it is there."""
-        path = os.path.join(self.folder, "save")
+    def ask(self, *wishes: Tuple[str, str]) -> None:
+        """Asks for something after the steps that were written: ("save", folder) for a checkpoint, ("write", file) for
+        the weights, ("take", file) to go on with those of a file. `answered` says when all is done."""
+        for word, place in wishes:
+            if "\n" in place:
+                raise ValueError(f"cannot {word} {place!r}: expected a path of one line")
+        path = os.path.join(self.folder, "ask")
         with open(path + ".tmp", "w") as file:
-            file.write(checkpoints + "\n")
+            file.writelines(f"{word} {place}\n" for word, place in wishes)
         os.rename(path + ".tmp", path)
 
-    def saved(self) -> bool:
-        """Whether the checkpoint that was asked for is complete."""
-        path = os.path.join(self.folder, "saved")
+    def answered(self) -> bool:
+        """Whether all that was asked for is done."""
+        path = os.path.join(self.folder, "answered")
         if not os.path.exists(path):
             return False
         os.remove(path)

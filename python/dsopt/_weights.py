@@ -4,7 +4,8 @@ from __future__ import annotations
 import json
 import os
 import struct
-from typing import Any, Dict, List, Mapping
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Mapping, Sequence
 
 import numpy as np
 
@@ -16,25 +17,53 @@ _TYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", 
           "U8": "u1", "BOOL": "?"}
 
 
-def read_weights(path: "os.PathLike[str] | str") -> Dict[str, np.ndarray]:
-    """All tensors of a safetensors file by name. bfloat16, which numpy lacks, comes as float32."""
+@dataclass
+class Stored:
+    """A tensor as a safetensors file has it."""
+    dtype: str
+    shape: Sequence[int]
+    data: Any  #: its bytes
+
+
+def read_stored(path: "os.PathLike[str] | str") -> Dict[str, Stored]:
+    """All tensors of a safetensors file by name; the file is mapped, not read."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         header = json.loads(file.read(length))
-    data = np.memmap(path, mode="r", offset=8 + length) if any(k != "__metadata__" for k in header) else b""
+    header.pop("__metadata__", None)
+    data = np.memmap(path, mode="r", offset=8 + length) if header else b""
+    return {name: Stored(entry["dtype"], entry["shape"], data[slice(*entry["data_offsets"])]) for name, entry in header.items()}
+
+
+def write_stored(file: "os.PathLike[str] | str", tensors: Mapping[str, Stored]) -> None:
+    """A safetensors file of these tensors; what reads another of its name reads on."""
+    header: Dict[str, Any] = {}
+    offset = 0
+    for name, one in tensors.items():
+        header[name] = {"dtype": one.dtype, "shape": list(one.shape), "data_offsets": [offset, offset + len(one.data)]}
+        offset += len(one.data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    draft = os.fspath(file) + ".tmp"
+    with open(draft, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for one in tensors.values():
+            out.write(one.data)
+    os.replace(draft, file)
+
+
+def read_weights(path: "os.PathLike[str] | str") -> Dict[str, np.ndarray]:
+    """All tensors of a safetensors file by name. bfloat16, which numpy lacks, comes as float32."""
     tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        begin, end = entry["data_offsets"]
-        raw = np.array(data[begin:end])
-        if entry["dtype"] == "BF16":
+    for name, one in read_stored(path).items():
+        raw = np.array(one.data)
+        if one.dtype == "BF16":
             value = (raw.view("<u2").astype(np.uint32) << 16).view(np.float32)
-        elif entry["dtype"] in _TYPES:
-            value = raw.view(_TYPES[entry["dtype"]])
+        elif one.dtype in _TYPES:
+            value = raw.view(_TYPES[one.dtype])
         else:
-            raise ValueError(f"{path}: tensor '{name}' has type {entry['dtype']}, which is not known here")
-        tensors[name] = value.reshape(entry["shape"])
+            raise ValueError(f"{path}: tensor '{name}' has type {one.dtype}, which is not known here")
+        tensors[name] = value.reshape(one.shape)
     return tensors
 
 
@@ -57,41 +86,52 @@ def _exported_names(path: "os.PathLike[str] | str", options: Mapping[str, Any]) 
     return [row["torch"] for row in rows if row["onnx"] in listed]
 
 
-def _type_of(tensor: Any, name: str) -> str:
-    """What safetensors calls the type of a tensor."""
-    if str(tensor.dtype) == "torch.bfloat16":
-        return "BF16"
+def stored_of(tensor: Any, name: str) -> Stored:
+    """A tensor of PyTorch, or an array, as a safetensors file has it; complex numbers are pairs."""
     types = {np.dtype(code).name: key for key, code in _TYPES.items()}
-    code = types.get(str(tensor.dtype).partition(".")[2])
+    types["bfloat16"] = "BF16"
+    if not isinstance(tensor, np.ndarray) and tensor.is_complex():
+        import torch
+
+        tensor = torch.view_as_real(tensor.detach())
+    code = types.get(str(tensor.dtype).rpartition(".")[2])
     if code is None:
         raise ValueError(f"tensor '{name}' has type {tensor.dtype}, which is not known here")
-    return code
+    if isinstance(tensor, np.ndarray):
+        return Stored(code, tensor.shape, np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
+    import torch
+
+    return Stored(code, tuple(tensor.shape), tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
 
 
 def write_weights(model: Any, file: "os.PathLike[str] | str", like: "os.PathLike[str] | str",
                   **options: Any) -> None:
     """Writes a PyTorch model's weights as the safetensors file that `train` and `evaluate` start from
     (weights=file): what the exported model `like` has. Options bind its dimensions, where it needs that."""
-    import torch
-
     tensors = dict(model.named_parameters())
     tensors.update(model.named_buffers())
-    header: Dict[str, Any] = {}
-    offset = 0
     names = _exported_names(like, options)
     for name in names:
         if name not in tensors:
             raise ValueError(f"{like} is of another model: it has {name}, which the model lacks")
-        tensor = tensors[name]
-        header[name] = {"dtype": _type_of(tensor, name), "shape": list(tensor.shape),
-                        "data_offsets": [offset, offset + tensor.numel() * tensor.element_size()]}
-        offset = header[name]["data_offsets"][1]
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(file, "wb") as out:
-        out.write(struct.pack("<Q", len(text)) + text)
-        for name in names:
-            out.write(tensors[name].detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    write_stored(file, {name: stored_of(tensors[name], name) for name in names})
+
+
+def check_stored(model: Any, weights: Mapping[str, Stored], known: Iterable[str]) -> None:
+    """Refuses weights that an exported model of this one, which has the `known`, cannot go on with."""
+    tensors = dict(model.named_parameters(remove_duplicate=False))
+    tensors.update(model.named_buffers(remove_duplicate=False))
+    known = set(known)
+    if not weights:
+        raise ValueError("there are no weights to load")
+    for name, one in weights.items():
+        if name not in known:
+            raise ValueError(f"'{name}' is none of the program's weights: {', '.join(sorted(known)[:4])}{' ...' if len(known) > 4 else ''}")
+        own = stored_of(tensors[name], name)
+        if list(one.shape) != list(own.shape):
+            raise ValueError(f"'{name}' has shape {list(one.shape)}, the model's {list(own.shape)}")
+        if one.dtype != own.dtype and not {one.dtype, own.dtype} <= {"F32", "F16", "BF16"}:
+            raise ValueError(f"'{name}' is {one.dtype}, the model's {own.dtype}")
 
 
 def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:

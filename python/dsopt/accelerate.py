@@ -245,12 +245,12 @@ class Accelerator:
     def _prepared(self, one: Any) -> Any:
         if isinstance(one, torch.nn.Module):
             if self._model is not None:
-                raise DsoptError("dsopt.accelerate does not have: several models")
+                raise DsoptError("dsopt.accelerate does not have: several models (dsopt.in_turn joins engines that train in turn)")
             self._model = _Model(self, one)
             return self._model
         if isinstance(one, torch.optim.Optimizer) and not isinstance(one, _Optimizer):
             if self._optimizer is not None:
-                raise DsoptError("dsopt.accelerate does not have: several optimizers")
+                raise DsoptError("dsopt.accelerate does not have: several optimizers (dsopt.in_turn joins engines that train in turn)")
             self._optimizer, self._rates = _Optimizer(self, one), Rates(one)
             if refused := self._rates.refused():
                 raise DsoptError("dsopt.accelerate does not have: " + "; ".join(refused))

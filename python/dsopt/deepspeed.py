@@ -75,16 +75,23 @@ class FirstBatchEngine(Engine):
             super().close()
 
 
-def _check_parameters(model: Any, parameters: Any) -> None:
-    """Refuses what is not all that the model trains: an optimizer says more."""
+def _trained(model: Any, parameters: Any, optimizer: Any) -> Optional[List[Any]]:
+    """The part of the model's parameters that is trained; None: all that have a gradient, or what an optimizer says."""
     if parameters is None:
-        return
+        return None
     given: List[Any] = list(parameters)
     if any(isinstance(one, Mapping) for one in given):
         raise DsoptError("model_parameters has groups: give them as optimizer=torch.optim.AdamW(groups), which says what "
                          "becomes of them")
-    if {id(one) for one in given if one.requires_grad} != {id(one) for one in model.parameters() if one.requires_grad}:
-        raise DsoptError("model_parameters are not all parameters of the model: requires_grad_(False) for the others says so")
+    own = {id(one) for one in model.parameters()}
+    if not given or any(id(one) not in own for one in given):
+        raise DsoptError("model_parameters are not the model's: expected all of model.parameters(), or some of them")
+    if optimizer is not None:
+        grouped = {id(one) for group in optimizer.param_groups for one in group["params"]}
+        if any(id(one) not in grouped for one in given if one.requires_grad):
+            raise DsoptError("model_parameters has parameters that no group of the optimizer has: expected the same in both")
+        return None
+    return given
 
 
 def _rows(config: Any, ranks: int) -> int:
@@ -110,6 +117,7 @@ def initialize(args: Any = None, model: Any = None, optimizer: Any = None, model
     """deepspeed.initialize: an engine, the optimizer that was given, a loader of training_data, and None.
 
     optimizer   a new one of torch.optim: its rates and groups are taken, where the configuration has none
+    model_parameters   all of the model's or some of them; others are not trained
     options     as on the command line (dp=2, pp=2, save="run"), callbacks (docs/Watching.md), loss= and path=
     """
     for name, value, instead in (("lr_scheduler", lr_scheduler, "the configuration's scheduler, or lr_schedule="),
@@ -120,7 +128,7 @@ def initialize(args: Any = None, model: Any = None, optimizer: Any = None, model
         raise DsoptError("initialize needs model=")
     config = config if config is not None else config_params
     config = config if config is not None else getattr(args, "deepspeed_config", None)
-    _check_parameters(model, model_parameters)
+    trained = _trained(model, model_parameters, optimizer)
     loader = None
     if training_data is not None:
         import torch
@@ -130,4 +138,4 @@ def initialize(args: Any = None, model: Any = None, optimizer: Any = None, model
                                              drop_last=True, collate_fn=collate_fn)
     if optimizer is not None:
         options["optimizer"] = optimizer
-    return FirstBatchEngine(model, config, **options), optimizer, loader, None
+    return FirstBatchEngine(model, config, parameters=trained, **options), optimizer, loader, None

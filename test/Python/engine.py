@@ -200,7 +200,9 @@ for (name, got), value in zip(model.named_parameters(), reference.named_paramete
     check(torch.allclose(got, value[1], rtol=1e-4, atol=1e-6), f"{name} after training")
 fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, lr_scheduler=1), "initialize(lr_scheduler=) is not available")
 fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, model_parameters=groups), "model_parameters has groups")
-fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, model_parameters=[model.first.weight]), "are not all parameters")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, model_parameters=reference.parameters()), "are not the model's")
+fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, model_parameters=model.parameters(), optimizer=torch.optim.Adam([model.first.weight])),
+      "has parameters that no group of the optimizer has")
 fails(dsopt.DsoptError, lambda: deepspeed.initialize(model=model, training_data=dataset), "needs train_micro_batch_size_per_gpu")
 fails(ValueError, lambda: deepspeed.initialize(model=model, dp=2)[0](*batch(3)), "input 'x' has 3 rows")
 

@@ -46,6 +46,16 @@ TEST_F(Cache, AFolderMayHaveAnyName) {
   EXPECT_EQ(found(cache, "k"), "an object");
 }
 
+TEST_F(Cache, AnObjectHasTwoNames) {
+  ObjectCache cache(folder.str(), 1 << 20);
+  cache.store("k", "an object");
+  cache.link("k", "other");
+  cache.link("k", "");
+  cache.link("nothing", "third");
+  EXPECT_EQ(found(cache, "other"), "an object");
+  EXPECT_EQ(found(cache, "third"), "nothing");
+}
+
 TEST_F(Cache, KeysTellTargetsApart) {
   mlir::DialectRegistry registry;
   registry.insert<OptionsDialect>();
@@ -60,6 +70,12 @@ TEST_F(Cache, KeysTellTargetsApart) {
   EXPECT_NE(ObjectCache::key(bitcode, one, 3), ObjectCache::key(bitcode, two, 3));
   EXPECT_NE(ObjectCache::key(bitcode, one, 3), ObjectCache::key(bitcode, one, 2));
   EXPECT_NE(ObjectCache::key(bitcode, one, 3), ObjectCache::key({}, one, 3));
+  std::string text = ObjectCache::key("text", "passes", "ids", one, 3);
+  EXPECT_EQ(text, ObjectCache::key("text", "passes", "ids", one, 3));
+  EXPECT_NE(text, ObjectCache::key("text2", "passes", "ids", one, 3));
+  EXPECT_NE(text, ObjectCache::key("text", "passes2", "ids", one, 3));
+  EXPECT_NE(text, ObjectCache::key("text", "passes", "ids2", one, 3));
+  EXPECT_NE(text, ObjectCache::key("text", "passes", "ids", two, 3));
 }
 
 TEST_F(Cache, DamagedObjectsAreForgotten) {

@@ -54,7 +54,7 @@ static std::string runFolder(const std::string &folder, const DialectRegistry &r
   dsopt::ImportOptions options;
   options.path = folder + "/model.onnx";
   options.spillFolder = folder;
-  options.outputs = true;
+  options.returns = Returns::Outputs;
   auto module = dsopt::importONNX(context, options);
   if (failed(module))
     return "error " + message;

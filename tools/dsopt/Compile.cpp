@@ -100,7 +100,7 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   import.path = path;
   import.report = &report;
   import.loss = options.text("loss");
-  import.outputs = import.predicts = options.has("predict");
+  import.returns = options.has("predict") ? Returns::Predictions : Returns::Loss;
   import.predicted = options.list("outputs");
   import.freeze = options.list("freeze");
   import.train = options.list("train");

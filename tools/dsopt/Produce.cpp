@@ -102,10 +102,14 @@ static std::string cacheFolder() {
   return folder.str().str();
 }
 
-std::string outputFile(const std::string &path, const ParsedOptions &options) {
+bool makesObjects(const ParsedOptions &options) {
   bool isText = options.has("plan") || options.has("list-parameters") || options.has("print-pipeline") ||
                 options.has("tune") || (options.has("emit") && options.text("emit") != "obj");
-  if (options.has("o") || options.has("run") || isText)
+  return !isText;
+}
+
+std::string outputFile(const std::string &path, const ParsedOptions &options) {
+  if (options.has("o") || options.has("run") || !makesObjects(options))
     return options.text("o");
   return path::stem(path).str() + (options.text("emit") == "obj" ? ".o" : "");
 }
@@ -188,7 +192,7 @@ LogicalResult Product::produce(const ParsedOptions &options) {
     return failure();
   FailureOr<ProgramTable> program = emitProgram(module, images->list);
   ObjectBuffers objects;
-  if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects, images->bytes)))
+  if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects, images->bytes, std::move(known))))
     return failure();
   auto linked = linkObjects(objects, /*relocatable=*/emit == "obj");
   if (!linked)

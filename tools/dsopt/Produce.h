@@ -23,6 +23,7 @@ struct Product {
   const std::string &path;     ///< the file the user named
   runtime::Handover *handover; ///< to the other ranks of this host, null without
   Targets &targets;            ///< with the programs that are made already
+  KnownKernels known = {};     ///< of the module
 
   /// Writes or runs what the options ask for, an executable when it has the programs of all targets. A run
   /// does not return. Fails after a diagnostic; throws runtime::Error for files and processes.
@@ -31,6 +32,8 @@ struct Product {
 
 /// How this machine compiles, with the user's cache.
 ObjectOptions objectOptions();
+/// Whether what the options ask for is made of objects.
+bool makesObjects(const runtime::ParsedOptions &options);
 /// NVIDIA's ptxas, as findAssembler finds it; empty if there is none.
 std::string assemblerBesideTools();
 

@@ -249,11 +249,8 @@ static MeasuredChoice decide(exec::GemmChoiceAttr key, const TunedProduct &produ
     blocking = nullptr;
     seconds = product.librarySeconds;
   }
-  auto choice =
-      exec::GemmChoiceAttr::get(key.getContext(), key.getOperands(), key.getM(), key.getN(), key.getK(),
-                                key.getTransposeA(), key.getTransposeB(), key.getBatch(), blocking);
   double giga = operations(product.variants.front()) * 1e-9;
-  return {choice, giga / seconds, giga / product.modelSeconds,
+  return {key.withBlocking(blocking), giga / seconds, giga / product.modelSeconds,
           product.librarySeconds > 0 ? giga / product.librarySeconds : 0};
 }
 

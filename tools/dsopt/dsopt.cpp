@@ -343,7 +343,17 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
         messages.fail("cannot embed the model");
       protobuf = std::move(*model);
     }
-  runPasses(*module, std::move(passes), goal, options, messages);
+  KnownKernels known;
+  if (auto lower = llvm::find(passes, kKernelPasses); makesObjects(options) && lower != passes.end()) {
+    std::string rest = pipelineText(ArrayRef(&*lower, passes.end() - lower));
+    passes.erase(lower, passes.end());
+    runPasses(*module, std::move(passes), goal, options, messages);
+    known = findKnownKernels(*module, rest, objectOptions());
+    if (failed(runPipeline(*module, rest, options.has("insert-pass"))))
+      messages.fail("compilation failed");
+  } else {
+    runPasses(*module, std::move(passes), goal, options, messages);
+  }
   // The process ends with what follows: a large program takes long to free, operation by operation.
   ModuleOp compiled = module.release();
   if (options.has("tune"))
@@ -357,7 +367,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
     return;
   }
   if (goal == Stage::LLVM) {
-    Product product{compiled, protobuf, path, handover, targets};
+    Product product{compiled, protobuf, path, handover, targets, std::move(known)};
     if (failed(product.produce(options)))
       messages.fail("code generation failed");
     return;

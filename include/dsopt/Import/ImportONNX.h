@@ -35,6 +35,13 @@ enum class BatchNorm {
   Frozen, ///< with the running statistics, which stay as they are
 };
 
+/// What `@forward` returns.
+enum class Returns {
+  Loss,
+  Outputs,     ///< the model's, as ONNX defines them
+  Predictions, ///< those of `ImportOptions::predicted`, which a run is to write (`-predict`)
+};
+
 /// What became of a model's nodes.
 struct ImportReport {
   struct Operator {
@@ -74,10 +81,8 @@ struct ImportOptions {
   std::set<std::string> floatInputs;
   /// Binds the first dimension of inputs where it is symbolic; 0: not given.
   int64_t microBatchSize = 0;
-  /// Whether `@forward` returns the model's outputs instead of a loss.
-  bool outputs = false;
-  /// Whether they are what a run is to write (`-predict`): those of `predicted`, globs, or all.
-  bool predicts = false;
+  Returns returns = Returns::Loss;
+  /// Globs of outputs that are predicted; empty: all.
   std::vector<std::string> predicted;
   /// Empty, an output's name, "cross-entropy:LOGITS,LABELS" or "mse:OUT,TARGET".
   std::string loss;

@@ -39,6 +39,9 @@ std::vector<std::string> stagePasses(Stage from, Stage to, bool trains = true, b
 /// Those of kernels alone, from their functions to functions of the LLVM dialect: the pipeline lower-kernels.
 llvm::ArrayRef<const char *> kernelPasses();
 
+/// What opens them in a pipeline: all before sees kernels as they were formed.
+inline constexpr llvm::StringLiteral kKernelPasses = "builtin.module(";
+
 /// The same to functions for NVIDIA's devices: the pipeline lower-kernels-to-nvvm.
 llvm::ArrayRef<const char *> deviceKernelPasses();
 

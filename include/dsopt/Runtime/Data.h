@@ -22,6 +22,13 @@ struct Note {
   bool warning = false; ///< also where progress is not wanted
 };
 
+/// What is wanted between two steps: a checkpoint in a folder, all weights written into a file, or those of a
+/// file taken in place of the parameters'.
+struct Request {
+  enum Kind { Save, Write, Take } kind = Save;
+  std::string place;
+};
+
 class DataSource : public InputSource {
 public:
   int64_t microBatches() const { return count; }
@@ -43,12 +50,12 @@ public:
   static constexpr int64_t kEndless = INT64_C(1) << 40;
 
   /// Whether a step's micro-batches are there, after waiting for them if they are still to come; `stop`
-  /// ends the wait. Save: first a checkpoint is wanted, in `savePlace`, after which `saved` says that it is
-  /// there. Ranks agree on what they saw.
-  enum class Arrival { Ready, Save, Ended, Stopped };
+  /// ends the wait. Asked: first what `requests` says is wanted, after which `answer` says that it is done.
+  /// Ranks agree on what they saw.
+  enum class Arrival { Ready, Asked, Ended, Stopped };
   virtual Arrival awaitStep(int64_t step, const std::function<bool()> &stop) { return Arrival::Ready; }
-  virtual std::string savePlace() const { return ""; }
-  virtual void saved() {}
+  virtual std::vector<Request> requests() const { return {}; }
+  virtual void answer() {}
   /// Whether micro-batches come one step at a time, so that awaitStep has to be asked.
   virtual bool streams() const { return false; }
 

@@ -3,7 +3,9 @@
 // A checkpoint is a folder step-00001000: safetensors files of whole tensors and
 // manifest.json, written last, which lists them with a hash for each MiB. They say
 // nothing of ranks: any layout can read what any layout wrote. What only ranks of
-// one layout can use lies beside them, in files of single ranks (RankState).
+// one layout can use lies beside them, in files of single ranks (RankState). Parameters
+// that are not trained and lie on ranks in a narrow type alone are left to the model's
+// files, but for those that a run has replaced (replaced.safetensors).
 //
 //===----------------------------------------------------------------------===//
 

@@ -245,6 +245,10 @@ public:
   /// it reads are checked, or from where -weights and -init say.
   void loadParameters();
 
+  /// Between steps (collective): parameters that a safetensors file has, under `names` or their own, take its
+  /// values. Others stay, and what the optimizer keeps. What the file has beside them is an Error.
+  void replaceParameters(const std::string &file, const OriginalNames &names);
+
   /// Writes a checkpoint (collective): the folder appears when it is complete. Manifest.h has its form. The
   /// lineage is rank 0's.
   void save(const std::string &checkpoint, const Lineage &lineage);

@@ -112,13 +112,31 @@ llvm::LogicalResult emitLLVM(mlir::ModuleOp module, llvm::raw_ostream &os);
 
 using ObjectBuffers = std::vector<std::unique_ptr<llvm::MemoryBuffer>>;
 
+/// Objects of kernels that were compiled before, which need not be lowered again.
+struct KnownKernels {
+  llvm::StringMap<std::string> groups; ///< by kernel: the name under which the cache keeps its group
+  llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> objects; ///< by that name, those that it has
+
+  /// Empty if it has none.
+  llvm::StringRef groupOf(llvm::StringRef kernel) const {
+    auto found = groups.find(kernel);
+    return found == groups.end() ? "" : llvm::StringRef(found->second);
+  }
+};
+
+/// Groups a host's kernels, as they are before `passes` lower them, and looks in the cache for what that
+/// becomes: a group's name is the hash of the kernels' text, their target, `passes`, and the build IDs of all
+/// libraries here. Kernels whose object is found become declarations in the LLVM dialect. Nothing is known for
+/// devices, without a cache, and where a library has no build ID.
+KnownKernels findKnownKernels(mlir::ModuleOp module, llvm::StringRef passes, const ObjectOptions &options);
+
 /// Compiles the functions and constants of the LLVM dialect, `options.threads`
 /// at a time, and `program`, `model` and, if there are any, `images` as the object's tables; no kernels of a
-/// device. What is compiled
-/// together does not depend on the number of threads.
+/// device. What is compiled together, and the order of the objects, depend neither on the number of threads nor
+/// on what is `known`.
 llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ObjectOptions &options,
                                 const ProgramTable &program, llvm::StringRef model, ObjectBuffers &objects,
-                                llvm::StringRef images = "");
+                                llvm::StringRef images = "", KnownKernels known = {});
 
 /// Links objects to a shared object, or, with `relocatable`, to one object. dsopt_rt_* stay undefined.
 /// Nothing is written to disk, so that nothing stays there whenever this process ends. What fails is the

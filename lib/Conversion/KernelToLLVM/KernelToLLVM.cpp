@@ -3,6 +3,7 @@
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/KernelFunction.h"
 #include "dsopt/Interfaces/Target.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -86,9 +87,7 @@ private:
     ImplicitLocOpBuilder b(body.getLoc(), module.getContext());
     b.setInsertionPointAfter(body);
     auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-    auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()),
-                                            {b.getI64Type(), b.getI64Type(), pointer});
-    auto wrapper = LLVM::LLVMFuncOp::create(b, name, type);
+    auto wrapper = LLVM::LLVMFuncOp::create(b, name, kernelFunctionType(b.getContext()));
     Block *entry = wrapper.addEntryBlock(b);
     b.setInsertionPointToStart(entry);
     SmallVector<Value> arguments{entry->getArgument(0), entry->getArgument(1)};

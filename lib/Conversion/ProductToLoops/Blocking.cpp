@@ -81,6 +81,19 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   if (registers.count == 32 && (vectors == 4 || m <= 6))
     most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
   Panels columns(vectors, most), rows(m, mostRows(columns.largest(), registers.count));
+  // What no cache holds until its neighbours are stored waits for memory. Of a short contraction a block's
+  // stores come soon after the last one's: fewer at a time, more of a row side by side. Else blocks have whole
+  // lines of a narrow result.
+  int64_t bytes = bytesOf(product), ofResult = product.getResult().getIntOrFloatBitWidth() / 8;
+  constexpr int64_t kShort = 1024; // bytes of a row of a
+  bool isWritten = product.count() * m * n * ofResult > kSecondCache && k <= Blocking::kDepth && m > 6;
+  if (registers.count == 32 && isWritten && k * bytes <= kShort) {
+    columns = Panels(vectors, product.getTransposeA() ? 4 : ofResult < 4 ? 6 : 5);
+    rows = Panels(m, product.getTransposeA() ? 4 : 3);
+  } else if (registers.count == 32 && isWritten && ofResult < 4 && m * k * bytes > kSecondCache) {
+    columns = Panels(vectors, 4);
+    rows = Panels(m, mostRows(columns.largest(), registers.count));
+  }
   // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
   // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
   // streams.
@@ -93,7 +106,7 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   // two apart share a few sets of the second cache, which then hold those of a run no longer than it takes to
   // read them. In 16 bits neighbours along the contraction have to be side by side.
   constexpr int64_t kSets = 1024, kWays = 16, kCacheLine = 64;
-  int64_t bytes = bytesOf(product), run = std::min(k, Blocking::kDepth);
+  int64_t run = std::min(k, Blocking::kDepth);
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
   bool isNarrow = bytes < 4, collides = spread * kWays <= run;
   // What of a all panels of columns read should stay in a cache: the second for a band that is copied. Else

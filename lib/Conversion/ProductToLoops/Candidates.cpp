@@ -24,9 +24,9 @@ static SmallVector<exec::BlockingAttr> possible(exec::ProductAttr product, Targe
 
 SmallVector<exec::BlockingAttr> dsopt::otherShapes(exec::ProductAttr product, TargetAttr target,
                                                    exec::BlockingAttr choice) {
-  // Fewer sums than half the registers wait for each other, unless there are no more.
+  // Sums that are too few wait for each other, unless there are no more.
   constexpr int64_t kMostVectors = 8, kMostRows = 16;
-  int64_t fewest = target.getVectorBits() == 512 ? 16 : 8;
+  int64_t fewest = target.getVectorBits() == 512 ? 12 : 8;
   SmallVector<exec::BlockingAttr> asked;
   // Bands keep their rows.
   int64_t inBand = choice.getBand() * choice.getRows();

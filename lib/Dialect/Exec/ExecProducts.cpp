@@ -61,7 +61,7 @@ LogicalResult GemmTableAttr::verify(llvm::function_ref<InFlightDiagnostic()> emi
   return success();
 }
 
-GemmChoiceAttr GemmChoiceAttr::withoutBlocking() const {
+GemmChoiceAttr GemmChoiceAttr::withBlocking(BlockingAttr blocking) const {
   return get(getContext(), getOperands(), getM(), getN(), getK(), getTransposeA(), getTransposeB(),
-             getBatch(), BlockingAttr());
+             getBatch(), blocking);
 }

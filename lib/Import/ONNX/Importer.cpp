@@ -126,7 +126,7 @@ static bool isScalarFloat(const onnx::ValueInfoProto &output) {
 }
 
 LogicalResult Importer::chooseLoss() {
-  if (options.outputs) {
+  if (options.returns != Returns::Loss) {
     if (failed(findPredicted(file.graph(), options, outputs, location)))
       return failure();
     return outputs.empty() ? error() << "the model has no outputs, expected one or more" : success();
@@ -237,7 +237,7 @@ LogicalResult Importer::makeFunction() {
 
 /// A model whose parameters are all of one narrow type is stored in it, not computed in it.
 LogicalResult Importer::chooseModelType() {
-  if (options.outputs && !options.predicts)
+  if (options.returns == Returns::Outputs)
     return success();
   FailureOr<Type> type = initializers.modelType(needed);
   if (failed(type))
@@ -331,9 +331,10 @@ mlir::Value Importer::readBinding(StringRef name) {
   Binding &binding = bindings[name];
   if (binding.parameter)
     return emitter.read(binding);
+  bool isLoss = options.returns == Returns::Loss;
   if (!binding.value)
-    error() << (options.outputs ? "output '" : "the loss reads '") << name
-            << (options.outputs ? "' is no tensor" : "', which is no tensor");
+    error() << (isLoss ? "the loss reads '" : "output '") << name
+            << (isLoss ? "', which is no tensor" : "' is no tensor");
   return binding.value;
 }
 
@@ -440,7 +441,7 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
     results.push_back(readBinding(output));
     // Smaller ones are written as they are computed.
     if (Type narrow = bindings[output].narrow;
-        !options.predicts && narrow && narrow.getIntOrFloatBitWidth() == 16)
+        options.returns != Returns::Predictions && narrow && narrow.getIntOrFloatBitWidth() == 16)
       results.back() = emitter.convert(results.back(), narrow);
     if (!results.back())
       return failure();
@@ -515,7 +516,7 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
     if (!read.contains(parameter.getSymName()) && !parameter->hasAttr(graph::kStatisticAttr))
       parameter.erase();
   function->moveBefore(module.getBody(), module.getBody()->end());
-  if (!options.outputs)
+  if (options.returns == Returns::Loss)
     freezeUnreached(module);
   if (options.report)
     options.report->initializers = initializers.report();
@@ -552,7 +553,7 @@ LogicalResult Importer::run() {
     return failure();
   if (options.report)
     fillReport(*options.report);
-  if (options.outputs) {
+  if (options.returns != Returns::Loss) {
     FailureOr<SmallVector<mlir::Value>> results = buildOutputs();
     return failed(results) ? failure() : finish(*results);
   }

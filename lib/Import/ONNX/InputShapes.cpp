@@ -182,7 +182,7 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
     shape.push_back(size);
   }
   for (int64_t size : shape)
-    if (size < (options.outputs ? 0 : 1))
+    if (size < (options.returns == Returns::Loss ? 1 : 0))
       return error() << "input '" << input.name() << "' has dimensions [" << shape
                      << "], expected 1 or more each";
   if (!isSaneShape(shape))

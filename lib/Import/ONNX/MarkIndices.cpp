@@ -5,17 +5,15 @@
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Globs.h"
-#include "llvm/Support/Error.h"
-#include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 using namespace dsopt;
 
 LogicalResult dsopt::onnx_import::markPadding(ModuleOp module, const ImportOptions &options) {
   for (const auto &[glob, row] : options.paddingIndex) {
-    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
-    if (!pattern)
-      return module.emitError("-padding-index=") << glob << ": " << llvm::toString(pattern.takeError());
+    FailureOr<Glob> pattern = Glob::parse("padding-index", glob, [&] { return module.emitError(); });
+    if (failed(pattern))
+      return failure();
     bool found = false;
     SmallVector<StringRef> names;
     LogicalResult result = success();
@@ -25,7 +23,7 @@ LogicalResult dsopt::onnx_import::markPadding(ModuleOp module, const ImportOptio
       if (!parameter || gather.getAxis() != 0)
         return;
       names.push_back(parameter.getModelName());
-      if (!pattern->match(parameter.getModelName()))
+      if (!pattern->matches(parameter.getModelName()))
         return;
       found = true;
       int64_t rows = cast<ShapedType>(gather.getData().getType()).getDimSize(0);

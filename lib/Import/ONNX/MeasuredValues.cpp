@@ -3,9 +3,9 @@
 #include "MeasuredValues.h"
 
 #include "dsopt/Dialect/Graph/Metrics.h"
+#include "dsopt/Interfaces/Globs.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 
@@ -26,12 +26,12 @@ LogicalResult findMeasured(const onnx::GraphProto &graph, const ImportOptions &o
       found.push_back({name, isLogged});
   };
   for (const std::string &glob : options.logOutputs) {
-    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
-    if (!pattern)
-      return emitError(location) << "-log-outputs=" << glob << ": " << llvm::toString(pattern.takeError());
+    FailureOr<Glob> pattern = Glob::parse("log-outputs", glob, [&] { return emitError(location); });
+    if (failed(pattern))
+      return failure();
     bool any = false;
     for (const onnx::ValueInfoProto &output : graph.output())
-      if (output.name() != loss && pattern->match(output.name())) {
+      if (output.name() != loss && pattern->matches(output.name())) {
         any = true;
         if (mayBeScalar(output))
           add(output.name(), true);
@@ -59,14 +59,14 @@ LogicalResult findPredicted(const onnx::GraphProto &graph, const ImportOptions &
                             std::vector<std::string> &outputs, Location location) {
   std::vector<char> chosen(graph.output_size(), options.predicted.empty());
   for (const std::string &glob : options.predicted) {
-    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
-    if (!pattern)
-      return emitError(location) << "-outputs=" << glob << ": " << llvm::toString(pattern.takeError());
+    FailureOr<Glob> pattern = Glob::parse("outputs", glob, [&] { return emitError(location); });
+    if (failed(pattern))
+      return failure();
     bool any = false;
     std::vector<std::string> names;
     for (auto [i, output] : llvm::enumerate(graph.output())) {
       names.push_back(output.name());
-      if (pattern->match(output.name()))
+      if (pattern->matches(output.name()))
         any = chosen[i] = true;
     }
     if (!any)
@@ -101,11 +101,13 @@ static LogicalResult markPredicted(func::FuncOp function, unsigned result, Value
 LogicalResult nameResults(func::FuncOp function, const ImportOptions &options, ArrayRef<std::string> outputs,
                           ArrayRef<Value> results) {
   for (auto [i, output] : llvm::enumerate(outputs))
-    if (options.predicts && failed(markPredicted(function, i, results[i], output)))
-      return failure();
-    else if (!options.predicts)
-      function.setResultAttr(i, graph::kNameAttr,
-                             StringAttr::get(function.getContext(), options.outputs ? output : "loss"));
+    if (options.returns == Returns::Predictions) {
+      if (failed(markPredicted(function, i, results[i], output)))
+        return failure();
+    } else {
+      StringRef name = options.returns == Returns::Loss ? "loss" : StringRef(output);
+      function.setResultAttr(i, graph::kNameAttr, StringAttr::get(function.getContext(), name));
+    }
   return success();
 }
 

@@ -7,7 +7,6 @@
 #include "dsopt/Interfaces/Globs.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -357,27 +356,22 @@ std::string nodePlace(const onnx::NodeProto &node) {
 }
 
 bool matches(ArrayRef<std::string> globs, StringRef name) {
-  return llvm::any_of(globs, [&](StringRef glob) {
-    auto pattern = llvm::GlobPattern::create(glob);
-    if (!pattern) {
-      llvm::consumeError(pattern.takeError());
-      return false;
-    }
-    return glob == name || pattern->match(name);
+  return llvm::any_of(globs, [&](StringRef text) {
+    auto glob = Glob::parse("", text, [] { return InFlightDiagnostic(); });
+    return succeeded(glob) && glob->matches(name);
   });
 }
 
 LogicalResult checkGlobs(const ModelFile &file, StringRef option, ArrayRef<std::string> globs,
                          Location location) {
   for (const std::string &glob : globs) {
-    auto pattern = llvm::GlobPattern::create(glob);
-    if (!pattern)
-      return emitError(location) << "-" << option << "=" << glob << ": "
-                                 << llvm::toString(pattern.takeError());
+    auto pattern = Glob::parse(option, glob, [&] { return emitError(location); });
+    if (failed(pattern))
+      return failure();
     SmallVector<StringRef> names;
     for (const onnx::TensorProto &tensor : file.graph().initializer())
       names.push_back(tensor.name());
-    if (llvm::none_of(names, [&](StringRef name) { return matches(glob, name); }))
+    if (llvm::none_of(names, [&](StringRef name) { return pattern->matches(name); }))
       return emitError(location) << "-" << option << "=" << glob << " matches no initializer of the model"
                                  << nearMatches(glob, names);
   }

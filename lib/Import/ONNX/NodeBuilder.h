@@ -32,7 +32,7 @@ struct Binding {
   /// The elements, if it is a sequence. Sequences never enter the IR.
   std::optional<std::vector<Value>> sequence;
   /// The model's element type, where the value is computed in another (Tensors.h: computedType).
-  Type narrow;
+  Type narrow = {};
 };
 using Bindings = llvm::StringMap<Binding>;
 

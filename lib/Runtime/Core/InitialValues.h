@@ -1,7 +1,8 @@
 //===- InitialValues.h - where training starts from -------------*- C++ -*-===//
 //
-// Other sources of parameter values than the model's own files: -weights=FILE and
-// -init. Each gives any range of a parameter, so that a rank asks for what it owns.
+// Other sources of parameter values than the model's own files: -weights=FILE, -init,
+// and what a stream's writer replaces between steps. Each gives any range of a parameter,
+// so that a rank asks for what it owns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,6 +23,10 @@ namespace dsopt::runtime {
 std::unique_ptr<ParameterValues> openWeights(const std::string &path, const Program &program,
                                              const OriginalNames &names, ThreadPool *pool,
                                              std::unique_ptr<ParameterValues> model);
+
+/// The same of a file with some of the parameters, trained or not: it has no other values.
+std::unique_ptr<ParameterValues> openReplacement(const std::string &path, const Program &program,
+                                                 const OriginalNames &names, ThreadPool *pool);
 
 /// "normal:0.02": trained f32 and bf16 parameters of two or more axes are drawn from a normal
 /// distribution, keyed by seed, name and element; biases and what normalizes (one axis) and parameters

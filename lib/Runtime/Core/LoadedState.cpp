@@ -1,17 +1,17 @@
 //===- LoadedState.cpp - a run's state from a checkpoint ------------------===//
 
 #include "Core/LocalSteps.h"
+#include "Core/Replaced.h"
 #include "Core/SavedState.h"
 #include "dsopt/Runtime/Fault.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 namespace dsopt::runtime {
 namespace {
 using Index = std::unordered_map<std::string, const Parameter *>;
-
-constexpr const char *kMoment = "the checkpoint was written";
 
 std::string describe(const Parameter &tensor) {
   std::string text = "'" + tensor.name + "' " + tensor.type + " [";
@@ -154,13 +154,24 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
                                    (stored ? describe(*stored) : "nothing of that name"));
     expected.emplace(tensor.name, &tensor);
   }
+  // A run's new values of what no rank holds whole (Replaced.h) are there as well.
+  std::set<std::string> beside;
+  ParameterTable table(program);
+  for (const Parameter &parameter : program.parameters)
+    if (auto found = index.find(parameter.name); found != index.end() && isNowhereWhole(table, parameter)) {
+      if (found->second->type != parameter.type || found->second->shape != parameter.shape)
+        throw Error(StatusInput, checkpoint + " is of another model: the program has " + describe(parameter) +
+                                     ", the checkpoint " + describe(*found->second));
+      beside.insert(parameter.name);
+    }
   // What only evaluates leaves the optimizer's state where it is.
   for (const Parameter &stored : manifest.tensors)
-    if (program.trains && !expected.count(stored.name) && !(folds && isOwn(stored.name)))
+    if (program.trains && !expected.count(stored.name) && !beside.count(stored.name) &&
+        !(folds && isOwn(stored.name)))
       throw Error(StatusInput, checkpoint + " is of another model or optimizer: it has " + describe(stored) +
                                    ", the program nothing of that name");
 
-  ParameterFiles files(checkpoint, pool, kMoment);
+  ParameterFiles files(checkpoint, pool, kCheckpointMoment);
   CheckpointValues values(index, files, model);
   OwnValues own{index, files, folds ? workers : 0, info.dpRank};
   OwnPoints points(values, own);
@@ -191,7 +202,7 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
 void verifyState(const std::string &checkpoint, const Manifest &manifest, ThreadPool *pool) {
   // A multiple of what is hashed, whatever the elements' size.
   constexpr int64_t kPiece = 64 * kHashedBytes;
-  ParameterFiles files(checkpoint, pool, kMoment);
+  ParameterFiles files(checkpoint, pool, kCheckpointMoment);
   std::vector<char> piece;
   for (const std::vector<Parameter> *tensors : {&manifest.tensors, &manifest.ranks.tensors})
     for (const Parameter &tensor : *tensors) {

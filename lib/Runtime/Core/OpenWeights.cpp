@@ -68,23 +68,32 @@ std::string storedName(const std::string &type) {
 
 class WeightsFile final : public ParameterValues {
 public:
-  WeightsFile(const std::string &path, const Program &program, const OriginalNames &names, ThreadPool *pool,
-              std::unique_ptr<ParameterValues> model)
-      : path(path), pool(pool), model(std::move(model)) {
+  /// `said` is what messages call the file. Without `isWhole` it may lack parameters.
+  WeightsFile(const std::string &path, std::string said, bool isWhole, const Program &program,
+              const OriginalNames &names, ThreadPool *pool, std::unique_ptr<ParameterValues> model)
+      : said(std::move(said)), isWhole(isWhole), pool(pool), model(std::move(model)) {
     file.fd = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat info{};
     if (file < 0 || sys::fstat(file, &info) != 0)
       cannotRead("it", errno);
     bytes = info.st_size;
+    changed = info.st_mtim;
     readHeader();
     match(program, names);
   }
+  bool has(const Parameter &parameter) const override { return isWhole || chosen.count(parameter.name); }
   void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) override {
     auto found = chosen.find(parameter.name);
     if (found == chosen.end())
       return model->read(parameter, begin, end, target);
     if (begin >= end)
       return;
+    struct stat info{};
+    if (sys::fstat(file, &info) != 0)
+      cannotRead("it", errno);
+    if (info.st_size != bytes || info.st_mtim.tv_sec != changed.tv_sec ||
+        info.st_mtim.tv_nsec != changed.tv_nsec)
+      fail("has changed since it was opened, expected that a new file takes its name");
     const Stored &stored = found->second;
     std::atomic<int> failure{0}; // an error number; a file that ended early has none
     std::atomic<bool> failed{false};
@@ -118,12 +127,10 @@ public:
   }
 
 private:
-  [[noreturn]] void fail(const std::string &what) const {
-    throw Error(StatusInput, "option -weights: " + path + ": " + what);
-  }
+  [[noreturn]] void fail(const std::string &what) const { throw Error(StatusInput, said + ": " + what); }
 
   [[noreturn]] void cannotRead(const std::string &what, int error) const {
-    throw Error(readStatus(error), "option -weights: " + path + ": " + what + " cannot be read: " +
+    throw Error(readStatus(error), said + ": " + what + " cannot be read: " +
                                        (error ? std::strerror(error) : "the file ended early"));
   }
 
@@ -179,7 +186,7 @@ private:
         form = parameter;
       auto found = tensors.find(form.name);
       if (found == tensors.end()) {
-        if (parameter.trainable)
+        if (parameter.trainable && isWhole)
           missing.push_back(form.name);
         continue;
       }
@@ -230,7 +237,8 @@ private:
     return true;
   }
 
-  std::string path;
+  std::string said;
+  bool isWhole;
   ThreadPool *pool;
   std::unique_ptr<ParameterValues> model; ///< for parameters that the file lacks
   /// Closed also where the header is refused.
@@ -243,6 +251,7 @@ private:
     operator int() const { return fd; }
   } file;
   int64_t bytes = 0;
+  timespec changed{};
   std::map<std::string, Stored> tensors; ///< by the file's name
   std::map<std::string, Stored> chosen;  ///< by the parameter's name
 };
@@ -251,7 +260,13 @@ private:
 std::unique_ptr<ParameterValues> openWeights(const std::string &path, const Program &program,
                                              const OriginalNames &names, ThreadPool *pool,
                                              std::unique_ptr<ParameterValues> model) {
-  return std::make_unique<WeightsFile>(path, program, names, pool, std::move(model));
+  return std::make_unique<WeightsFile>(path, "option -weights: " + path, /*isWhole=*/true, program, names,
+                                       pool, std::move(model));
+}
+
+std::unique_ptr<ParameterValues> openReplacement(const std::string &path, const Program &program,
+                                                 const OriginalNames &names, ThreadPool *pool) {
+  return std::make_unique<WeightsFile>(path, path, /*isWhole=*/false, program, names, pool, nullptr);
 }
 
 } // namespace dsopt::runtime

@@ -203,6 +203,8 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
     ParameterValues &values = load.master || !beside ? masters : *beside;
     for (const auto &[one, part] : table.ofBucket(load.bucket)) {
       const Parameter &parameter = *one;
+      if (!masters.has(parameter))
+        continue;
       int64_t begin = std::max(first, part.bucket_offset);
       int64_t end = std::min(last, part.bucket_offset + part.elements);
       const std::string &type = storedType(program, load, parameter);

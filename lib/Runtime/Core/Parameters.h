@@ -12,6 +12,8 @@ namespace dsopt::runtime {
 class ParameterValues {
 public:
   virtual ~ParameterValues() = default;
+  /// Whether there are values of a parameter.
+  virtual bool has(const Parameter &parameter) const { return true; }
   /// Elements [begin, end) of a parameter, in its own type.
   virtual void read(const Parameter &parameter, int64_t begin, int64_t end, char *target) = 0;
 };
@@ -67,7 +69,7 @@ private:
   std::vector<std::vector<std::pair<int64_t, const Position::Load *>>> loads; ///< by bucket, with positions
 };
 
-/// Reads what this rank holds of all parameters.
+/// Reads what this rank holds of all parameters that `masters` has.
 /// What lies beside a master comes from `beside` where that is given.
 void loadParameters(const Program &program, const RankInfo &info, const Addresses &addresses,
                     ParameterValues &masters, ParameterValues *beside = nullptr);

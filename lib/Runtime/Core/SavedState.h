@@ -20,6 +20,9 @@
 
 namespace dsopt::runtime {
 
+/// When the sizes and hashes of a checkpoint were taken, for messages.
+inline constexpr const char *kCheckpointMoment = "the checkpoint was written";
+
 /// Bytes of a file that one rank writes.
 inline constexpr int64_t kWrittenBytes = 64 << 10;
 

@@ -123,9 +123,11 @@ char *SavePlan::addressOf(const Segment &segment, int64_t at) const {
 // One save
 //===----------------------------------------------------------------------===//
 
-Saver::Saver(const SavePlan &plan, Engine &engine, const std::string &checkpoint, Manifest manifest)
-    : plan(plan), engine(engine), manifest(std::move(manifest)), isFirst(plan.info.rank == 0),
-      draft(checkpoint, this->manifest.lineage.run, isFirst), files(std::make_unique<Files>(draft.path)) {}
+Saver::Saver(const SavePlan &plan, Engine &engine, const std::string &checkpoint, Manifest manifest,
+             const Replaced &replaced)
+    : plan(plan), engine(engine), manifest(std::move(manifest)), replaced(replaced),
+      isFirst(plan.info.rank == 0), draft(checkpoint, this->manifest.lineage.run, isFirst),
+      files(std::make_unique<Files>(draft.path)) {}
 Saver::~Saver() = default;
 
 const std::string &Saver::fileOf(const Segment &segment) const {
@@ -140,6 +142,7 @@ void Saver::begin() {
         files->allocate(it->first, it->second, tensor.file_bytes);
         headers.erase(it);
       }
+    writeReplaced();
   }
   fault::point("save.allocate");
   engine.barrier();
@@ -153,6 +156,29 @@ void Saver::begin() {
                         (range.begin - plan.saved.tensors[tensor].offset) / kHashedBytes,
                         XXH3_64bits(bytes, range.end - range.begin)});
     }
+}
+
+void Saver::writeReplaced() {
+  beside = replaced.tensors(plan.program);
+  std::vector<Parameter *> all;
+  for (Parameter &tensor : beside)
+    all.push_back(&tensor);
+  if (all.empty())
+    return;
+  std::string header = layOutSafetensors(all);
+  const std::string file = "replaced.safetensors";
+  files->allocate(file, header, beside.front().file_bytes);
+  std::vector<char> piece(kHashedBytes);
+  for (Parameter &tensor : beside) {
+    tensor.file = file;
+    int64_t size = elementBytes(tensor.type);
+    for (int64_t at = 0; at < tensor.bytes; at += kHashedBytes) {
+      int64_t bytes = std::min(kHashedBytes, tensor.bytes - at);
+      replaced.read(tensor, at / size, (at + bytes) / size, piece.data());
+      files->write(file, tensor.offset + at, piece.data(), bytes);
+      tensor.chunks.push_back(XXH3_64bits(piece.data(), bytes));
+    }
+  }
 }
 
 const char *Saver::bringTogether(const SharedRange &range) {
@@ -212,6 +238,7 @@ void Saver::agree() {
   for (const Hash &hash : all)
     if (hash.tensor >= 0)
       manifest.tensors[hash.tensor].chunks[hash.chunk] = hash.value;
+  manifest.tensors.insert(manifest.tensors.end(), beside.begin(), beside.end());
 }
 
 void Saver::commit() {
@@ -222,9 +249,9 @@ void Saver::commit() {
   draft.commit();
 }
 
-void saveState(const SavePlan &plan, Engine &engine, const std::string &checkpoint,
-               const Manifest &manifest) {
-  Saver saver(plan, engine, checkpoint, manifest);
+void saveState(const SavePlan &plan, Engine &engine, const std::string &checkpoint, const Manifest &manifest,
+               const Replaced &replaced) {
+  Saver saver(plan, engine, checkpoint, manifest, replaced);
   saver.begin();
   for (const SavedPiece &piece : plan.pieces)
     saver.write(piece, piece.address);

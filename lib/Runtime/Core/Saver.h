@@ -8,6 +8,7 @@
 #ifndef DSOPT_LIB_RUNTIME_CORE_SAVER_H
 #define DSOPT_LIB_RUNTIME_CORE_SAVER_H
 
+#include "Core/Replaced.h"
 #include "Core/SavedState.h"
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/SaveFolder.h"
@@ -45,8 +46,9 @@ struct SavePlan {
 /// One save of one rank. An Error of status 2 leaves nothing.
 class Saver {
 public:
-  /// The lineage is rank 0's.
-  Saver(const SavePlan &plan, Engine &engine, const std::string &checkpoint, Manifest manifest);
+  /// The lineage is rank 0's. `replaced` are saved as they are when it begins.
+  Saver(const SavePlan &plan, Engine &engine, const std::string &checkpoint, Manifest manifest,
+        const Replaced &replaced);
   ~Saver();
   Saver(const Saver &) = delete;
 
@@ -73,10 +75,14 @@ private:
   /// The bytes of a range at its owner, null elsewhere. Ranks come to all ranges in one order, so that each
   /// message finds its receiver.
   const char *bringTogether(const SharedRange &range);
+  /// Those of rank 0, which reads them from where they come from.
+  void writeReplaced();
 
   const SavePlan &plan;
   Engine &engine;
   Manifest manifest;
+  const Replaced &replaced;
+  std::vector<Parameter> beside; ///< those, with their hashes
   bool isFirst;
   Draft draft;
   std::unique_ptr<Files> files;
@@ -87,7 +93,8 @@ private:
 
 /// Collective: writes the state to the new folder `checkpoint` and completes the manifest, whose facts are
 /// given. The folder appears under its name when all of it is on disk.
-void saveState(const SavePlan &plan, Engine &engine, const std::string &checkpoint, const Manifest &manifest);
+void saveState(const SavePlan &plan, Engine &engine, const std::string &checkpoint, const Manifest &manifest,
+               const Replaced &replaced = {});
 
 } // namespace dsopt::runtime
 

@@ -12,6 +12,7 @@
 #include "Core/LocalSteps.h"
 #include "Core/ParameterNorms.h"
 #include "Core/Parameters.h"
+#include "Core/Replaced.h"
 #include "Core/RunManifest.h"
 #include "Core/SavedState.h"
 #include "Core/Together.h"
@@ -124,10 +125,10 @@ public:
     std::unique_ptr<ParameterValues> model =
         std::make_unique<ParameterFiles>(from.folder.empty() ? program.model_folder : from.folder, &pool);
     if (!from.file.empty())
-      return openWeights(from.file, program, from.names, &pool, std::move(model));
-    if (!program.init.empty() && program.init != "model")
-      return drawWeights(program.init, options.seed, &pool, std::move(model));
-    return model;
+      model = openWeights(from.file, program, from.names, &pool, std::move(model));
+    else if (!program.init.empty() && program.init != "model")
+      model = drawWeights(program.init, options.seed, &pool, std::move(model));
+    return replaced.over(std::move(model));
   }
 
   const StepResult &step() {
@@ -319,6 +320,7 @@ public:
   std::optional<LossScale> lossScale;  ///< of fp16
   std::optional<Decision> pending;     ///< of the gradients that wait for their update
   std::optional<ParameterNorms> norms; ///< under -log-norms
+  Replaced replaced;                   ///< what replaceParameters brought
   bool isPadded = true;                ///< steps may have left anything between parameters
   Executor *last = nullptr;            ///< of the last step
   const Addresses &addresses;          ///< at the largest
@@ -466,17 +468,28 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
   return manifest;
 }
 
+void Session::replaceParameters(const std::string &file, const OriginalNames &names) {
+  finishSave();
+  state->fetchState();
+  together(state->engine, [&] {
+    state->replaced.take(state->program, state->info, state->addresses, state->pool, file, names,
+                         areApart(state->program, state->applied));
+    state->settleState();
+  });
+}
+
 void Session::save(const std::string &checkpoint, const Lineage &lineage) {
   state->fetchState();
-  saveState(state->savePlan(), state->engine, checkpoint, state->manifest(lineage));
+  saveState(state->savePlan(), state->engine, checkpoint, state->manifest(lineage), state->replaced);
   state->settleDisk();
 }
 
 void Session::startSave(const std::string &checkpoint, const Lineage &lineage, std::function<void()> named) {
   state->settleSteps();
   const SavePlan &plan = state->savePlan();
-  state->async->begin(std::make_unique<Saver>(plan, state->engine, checkpoint, state->manifest(lineage)),
-                      std::move(named));
+  state->async->begin(
+      std::make_unique<Saver>(plan, state->engine, checkpoint, state->manifest(lineage), state->replaced),
+      std::move(named));
 }
 
 void Session::continueSave() {
@@ -503,6 +516,7 @@ std::optional<Error> Session::resume(const std::string &checkpoint, const Manife
     loadState(
         state->program, state->info, state->addresses, &state->pool, checkpoint, manifest,
         [this] { return state->openValues(); }, state->options.newBatch);
+    state->replaced.resume(state->program, checkpoint, manifest, state->pool);
     state->touched.finish();
     state->settleState();
   });

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <sstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -61,8 +62,8 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
     bool ended = isThere(folder + "/end");
     if (isThere(file))
       break;
-    if (isThere(folder + "/save"))
-      return Arrival::Save;
+    if (isThere(folder + "/ask"))
+      return Arrival::Asked;
     if (ended)
       return Arrival::Ended;
     if (stop())
@@ -88,20 +89,33 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
 
 std::optional<double> StreamSource::rateOf(int64_t step) { return current->learningRate(); }
 
-std::string StreamSource::savePlace() const {
-  std::string path = folder + "/save", place;
-  if (MappedFile file(path, "a file with a folder's name"); file.size()) {
-    auto *text = reinterpret_cast<const char *>(file.data());
-    place.assign(text, std::find(text, text + file.size(), '\n'));
+std::vector<Request> StreamSource::requests() const {
+  static const std::pair<const char *, Request::Kind> words[] = {
+      {"save ", Request::Save}, {"write ", Request::Write}, {"take ", Request::Take}};
+  std::string path = folder + "/ask", text;
+  if (MappedFile file(path, "a file of lines"); file.size())
+    text.assign(reinterpret_cast<const char *>(file.data()), file.size());
+  std::vector<Request> all;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    Request request;
+    for (auto [word, kind] : words)
+      if (line.compare(0, std::strlen(word), word) == 0)
+        request = {kind, line.substr(std::strlen(word))};
+    if (request.place.empty() || request.place.size() > PATH_MAX ||
+        request.place.find('\0') != std::string::npos)
+      throw Error(StatusInput, path + ": line " + std::to_string(all.size() + 1) +
+                                   ": expected 'save FOLDER', 'write FILE' or 'take FILE'");
+    all.push_back(std::move(request));
   }
-  if (place.empty() || place.size() > PATH_MAX || place.find('\0') != std::string::npos)
-    throw Error(StatusInput, path + ": expected a line with the folder of a checkpoint");
-  return place;
+  if (all.empty())
+    throw Error(StatusInput, path + ": expected lines 'save FOLDER', 'write FILE' or 'take FILE'");
+  return all;
 }
 
-void StreamSource::saved() {
-  if (sys::rename((folder + "/save").c_str(), (folder + "/saved").c_str()) != 0)
-    throw Error(StatusFailure, name + ": cannot rename " + folder + "/save: " + std::strerror(errno));
+void StreamSource::answer() {
+  if (sys::rename((folder + "/ask").c_str(), (folder + "/answered").c_str()) != 0)
+    throw Error(StatusFailure, name + ": cannot rename " + folder + "/ask: " + std::strerror(errno));
 }
 
 void StreamSource::fill(int64_t step, int64_t microBatch, int64_t input, void *target) {

@@ -4,9 +4,15 @@
 // DIR/step-00000000.npz (counted from the run's first step; arrays of
 // [K, ...input shape], at any size of the program's dimension), renamed into place, and the empty file
 // DIR/end after the last. As long as it lives it holds a lock (flock) on DIR/lock. A file may be removed once
-// its step is logged. With nothing else to come the writer may ask for a checkpoint: DIR/save, renamed into
-// place, names its folder and becomes DIR/saved when it is complete. Under -lr-schedule=stream each step's
-// file has its learning rate, too, as the scalar array 'dsopt.lr'.
+// its step is logged. When all steps it has written are done and before the next one, the writer may ask
+// for more: DIR/ask, renamed into place, has a line for each wish, in order, and becomes DIR/answered when
+// all are fulfilled. What cannot be fulfilled ends the run with a message. A line is one of
+//   save FOLDER   a checkpoint there
+//   write FILE    what -save-weights writes, but in the types in which weights are trained
+//   take FILE     parameters' values from a safetensors file, which may have any of them under the names
+//                 that `write` gives them, frozen or trained; what the optimizer keeps stays as it is.
+//                 The file may lose its name, but not change, as long as the program runs
+// Under -lr-schedule=stream each step's file has its learning rate, too, as the scalar array 'dsopt.lr'.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +40,8 @@ public:
   Arrival awaitStep(int64_t step, const std::function<bool()> &stop) override;
   int chooseVariant(int64_t step) override { return current->chooseVariant(step); }
   std::optional<double> rateOf(int64_t step) override;
-  std::string savePlace() const override;
-  void saved() override;
+  std::vector<Request> requests() const override;
+  void answer() override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
 
 private:

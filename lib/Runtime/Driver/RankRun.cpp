@@ -3,6 +3,7 @@
 #include "RankRun.h"
 #include "BestEvaluation.h"
 #include "Core/Together.h"
+#include "GivenParameters.h"
 #include "KernelsReport.h"
 #include "MetricsLog.h"
 #include "PredictionFile.h"
@@ -95,48 +96,22 @@ bool stepArrives(Run &run, Engine &engine, Session &session, Saving &saving, Pro
     // The folder may have changed between two ranks' looks: what is there now all of them see.
     if (std::count(all.begin(), all.end(), mine) != engine.size())
       continue;
-    if (mine != Arrival::Save)
+    if (mine != Arrival::Asked)
       return mine == Arrival::Ready;
-    During savingNow(Place::Saving);
-    say(progress, saving.saveInto(run.data.savePlace(), session));
+    for (const Request &request : run.data.requests()) {
+      During fulfilling(request.kind == Request::Take ? Place::Loading : Place::Saving);
+      if (request.kind == Request::Save)
+        say(progress, saving.saveInto(request.place, session));
+      else if (request.kind == Request::Write)
+        writeWeights(run, session, request.place, engine.rank() == 0);
+      else
+        session.replaceParameters(request.place, originalNames(run.object.model(), run.object.modelBytes()));
+    }
+    engine.barrier();
     if (engine.rank() == 0)
-      run.data.saved();
+      run.data.answer();
     engine.barrier();
   }
-}
-
-/// Hands the parameters to everything that wants them; the hash if it was wanted.
-std::string giveParameters(Run &run, Session &session, bool writes) {
-  const RunSettings &settings = run.settings;
-  if (settings.log.empty() && settings.saveWeights.empty() && settings.saveOnnx.empty())
-    return "";
-  std::vector<Parameter> given = inSourceTypes(run.program().parameters), weights;
-  std::copy_if(given.begin(), given.end(), std::back_inserter(weights),
-               [](auto &one) { return !one.constant; });
-  std::vector<std::unique_ptr<ParameterSink>> sinks;
-  ParameterSink *model = nullptr; // wants constants, too
-  WeightsHash *hash = nullptr;
-  if (writes && !settings.log.empty()) {
-    auto sink = std::make_unique<WeightsHash>();
-    hash = sink.get();
-    sinks.push_back(std::move(sink));
-  }
-  if (writes && !settings.saveWeights.empty())
-    sinks.push_back(inSourceTypes(makeSafetensorsWriter(
-        settings.saveWeights, weights, originalNames(run.object.model(), run.object.modelBytes()))));
-  if (writes && !settings.saveOnnx.empty()) {
-    sinks.push_back(
-        inSourceTypes(makeOnnxWriter(settings.saveOnnx, run.object.model(), run.object.modelBytes(), given)));
-    model = sinks.back().get();
-  }
-  session.visitParameters([&](const Parameter &parameter, const char *value) {
-    for (auto &sink : sinks)
-      if (!parameter.constant || sink.get() == model)
-        sink->parameter(parameter, value);
-  });
-  for (auto &sink : sinks)
-    sink->finish();
-  return hash ? hash->hex() : "";
 }
 
 /// The table of -breakdown; the log gets the numbers.

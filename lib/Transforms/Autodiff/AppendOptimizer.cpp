@@ -9,7 +9,6 @@
 #include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/GlobPattern.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_APPENDOPTIMIZER
@@ -200,16 +199,14 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
           set(parameter);
         return success();
       }
-    llvm::Expected<llvm::GlobPattern> pattern = llvm::GlobPattern::create(glob);
-    if (!pattern) {
-      std::string why = llvm::toString(pattern.takeError());
-      return getOperation().emitError("-") << option << " got '" << glob << "', which is no pattern: " << why;
-    }
+    FailureOr<Glob> pattern = Glob::parse(option, glob, [&] { return getOperation().emitError(); });
+    if (failed(pattern))
+      return failure();
     bool any = false;
     SmallVector<StringRef> names;
     for (auto parameter : getOperation().getOps<graph::ParameterOp>()) {
       names.push_back(parameter.getModelName());
-      if (!pattern->match(parameter.getModelName()))
+      if (!pattern->matches(parameter.getModelName()))
         continue;
       any = true;
       if (!parameter.getFrozen())

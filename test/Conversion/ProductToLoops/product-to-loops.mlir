@@ -37,13 +37,49 @@ module attributes {dsopt.target = #target} {
 module attributes {dsopt.target = #target} {
   // CHECK-LABEL: func.func nested @short
   // CHECK-SAME: %[[C:[a-z0-9]*]]: memref<786432xf32>
-  // The rows' first element, eight rows of 48 further on.
-  // CHECK: %[[NEXT:.*]] = arith.addi %{{.*}}, %c8
+  // The rows' first element, three rows of 48 further on: of a contraction that is short few are stored at a time.
+  // CHECK: %[[NEXT:.*]] = arith.addi %{{.*}}, %c3
   // CHECK: %[[AT:.*]] = arith.muli %[[NEXT]], %c48
   // CHECK: memref.prefetch %[[C]][{{.*}}], read, locality<3>
-  // CHECK-COUNT-23: memref.prefetch %[[C]]
+  // CHECK-COUNT-8: memref.prefetch %[[C]]
   // CHECK-NOT: memref.prefetch %[[C]]
-  // CHECK: vector.fma
+  // CHECK: :9 = scf.for
   func.func nested @short(index, index, memref<524288xf32>, memref<1536xf32>, memref<786432xf32>) attributes
-      {exec.product = #exec.product<m = 16384, n = 48, k = 32, operands = f32, result = f32, lda = 32, ldb = 48, ldc = 48>, graph.range = array<i64: 6144>}
+      {exec.product = #exec.product<m = 16384, n = 48, k = 32, operands = f32, result = f32, lda = 32, ldb = 48, ldc = 48>, graph.range = array<i64: 16386>}
+
+  // Five vectors side by side.
+  // CHECK-LABEL: func.func nested @wide
+  // CHECK: :15 = scf.for
+  func.func nested @wide(index, index, memref<524288xf32>, memref<5120xf32>, memref<2621440xf32>) attributes
+      {exec.product = #exec.product<m = 16384, n = 160, k = 32, operands = f32, result = f32, lda = 32, ldb = 160, ldc = 160>, graph.range = array<i64: 54620>}
+
+  // Rows of a that lie as columns, of which four are one copy.
+  // CHECK-LABEL: func.func nested @turned
+  // CHECK: :16 = scf.for
+  func.func nested @turned(index, index, memref<524288xf32>, memref<2048xf32>, memref<1048576xf32>) attributes
+      {exec.product = #exec.product<m = 16384, n = 64, k = 32, operands = f32, result = f32, lda = 16384, ldb = 64, ldc = 64, transpose_a = true>, graph.range = array<i64: 16384>}
+
+  // 16 more elements of the contraction than a short one has.
+  // CHECK-LABEL: func.func nested @long
+  // CHECK: :24 = scf.for
+  func.func nested @long(index, index, memref<4456448xf32>, memref<26112xf32>, memref<1572864xf32>) attributes
+      {exec.product = #exec.product<m = 16384, n = 96, k = 272, operands = f32, result = f32, lda = 272, ldb = 96, ldc = 96>, graph.range = array<i64: 12288>}
+}
+
+// -----
+
+// Results of 16 bits, of which no line is left when the panel beside it is stored: a row of a block is two of them.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "znver4", threads = 2, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module attributes {dsopt.target = #target} {
+  // CHECK-LABEL: func.func nested @narrow
+  // CHECK: :24 = scf.for
+  // CHECK-COUNT-4: vector.store %{{.*}}, %arg4[{{.*}}] : memref<4194304xi16>, vector<16xi16>
+  func.func nested @narrow(index, index, memref<4194304xi16>, memref<1048576xi16>, memref<4194304xi16>) attributes
+      {exec.product = #exec.product<m = 4096, n = 1024, k = 1024, operands = bf16, result = bf16, lda = 1024, ldb = 1024, ldc = 1024>, graph.range = array<i64: 43712>}
+
+  // As short as 1024 bytes of a are: three lines of a row.
+  // CHECK-LABEL: func.func nested @short_narrow
+  // CHECK: :18 = scf.for
+  func.func nested @short_narrow(index, index, memref<2097152xi16>, memref<524288xi16>, memref<4194304xi16>) attributes
+      {exec.product = #exec.product<m = 4096, n = 1024, k = 512, operands = bf16, result = bf16, lda = 512, ldb = 1024, ldc = 1024>, graph.range = array<i64: 87424>}
 }

@@ -37,6 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     float target[6];
     values->read(program.parameters[0], 1, 6, reinterpret_cast<char *>(target));
     values->read(program.parameters[1], 0, 3, reinterpret_cast<char *>(target));
+    auto some = openReplacement(path, program, {}, nullptr);
+    for (const Parameter &parameter : program.parameters)
+      if (some->has(parameter))
+        some->read(parameter, 0, 3, reinterpret_cast<char *>(target));
   } catch (const Error &) {
   }
   return 0;

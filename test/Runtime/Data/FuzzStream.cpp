@@ -1,6 +1,6 @@
 //===- FuzzStream.cpp - what a stream's writer may leave in its folder ----===//
 //
-// The name of a checkpoint's folder, a zero byte, the first step's file.
+// What it asks for, a zero byte, the first step's file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,8 +14,8 @@ using namespace dsopt::test;
 std::vector<std::string> dsopt::test::fuzzSeeds() {
   NpzWriter writer;
   writer.add("x", "<f4", "(2, 2, 3)", std::vector<float>(12, 1));
-  return {std::string("/somewhere/step-00000001\n") + '\0' + writer.bytes(),
-          std::string(1, '\0') + writer.bytes(), "save\n"};
+  return {std::string("save /somewhere\nwrite /somewhere/w\ntake /w\n") + '\0' + writer.bytes(),
+          std::string(1, '\0') + writer.bytes(), "save\n", "take /a\n\n"};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (!bytes.empty())
       folder.write(name, bytes);
   };
-  replace("save", place);
+  replace("ask", place);
   replace("step-00000000.npz", rest);
   try {
     StreamSource source(program, folder.path, false);
@@ -43,9 +43,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
       source.fill(0, 1, 0, target);
       break;
     }
-    case DataSource::Arrival::Save:
-      source.savePlace();
-      source.saved();
+    case DataSource::Arrival::Asked:
+      source.requests();
+      source.answer();
       break;
     default:
       break;

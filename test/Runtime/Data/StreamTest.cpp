@@ -55,6 +55,37 @@ TEST_F(Stream, AStepHoldsItsMicroBatches) {
   }
 }
 
+TEST_F(Stream, TheWriterAsks) {
+  using Arrival = DataSource::Arrival;
+  auto asked = [&](const std::string &text) -> std::string {
+    std::ofstream(folder + "/ask") << text;
+    StreamSource source(program, folder, false);
+    EXPECT_EQ(source.awaitStep(0, [] { return true; }), Arrival::Asked);
+    std::string all;
+    try {
+      for (const Request &request : source.requests())
+        all += std::to_string(request.kind) + request.place + ";";
+    } catch (const Error &error) {
+      EXPECT_EQ(error.status, StatusInput);
+      return std::string(error.what()).substr(folder.size() + 1);
+    }
+    source.answer();
+    EXPECT_EQ(source.awaitStep(0, [] { return true; }), Arrival::Stopped);
+    EXPECT_TRUE(std::filesystem::remove(folder + "/answered"));
+    return all;
+  };
+  const std::string lines = "'save FOLDER', 'write FILE' or 'take FILE'";
+  EXPECT_EQ(asked("save /a b\n"), "0/a b;");
+  EXPECT_EQ(asked("take x\nwrite y\nsave z"), "2x;1y;0z;");
+  EXPECT_EQ(asked(""), "ask: expected lines " + lines);
+  for (const char *wrong : {"keep /a", "save", "save ", "", " take /a"})
+    EXPECT_EQ(asked(std::string("take x\n") + wrong + "\n"), "ask: line 2: expected " + lines);
+  // Steps that are there come first.
+  write(0, 2);
+  StreamSource source(program, folder, false);
+  EXPECT_EQ(source.awaitStep(0, [] { return true; }), Arrival::Ready);
+}
+
 TEST_F(Stream, AStepSaysItsLearningRate) {
   auto rate = [&](const std::function<void(NpzWriter &)> &add) -> std::string {
     write(0, 2, add);

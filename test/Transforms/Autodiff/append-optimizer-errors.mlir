@@ -16,7 +16,7 @@ module attributes {dsopt.options = {lr_scale = ["w*"]}} {
 
 // -----
 
-// expected-error@+1 {{-no-decay got '[w', which is no pattern: }}
+// expected-error@+1 {{-no-decay=[w: }}
 module attributes {dsopt.options = {no_decay = ["[w"]}} {
 }
 

@@ -85,8 +85,9 @@ def Exec_GemmChoiceAttr : AttrDef<Exec_Dialect, "GemmChoice"> {
       DefaultValuedParameter<"int64_t", "1">:$batch, OptionalParameter<"::dsopt::exec::BlockingAttr">:$blocking);
   let assemblyFormat = "`<` struct(params) `>`";
   let extraClassDeclaration = [{
-    /// The same product, left to the library.
-    GemmChoiceAttr withoutBlocking() const;
+    /// The same product in other blocks, or, without, left to the library.
+    GemmChoiceAttr withBlocking(BlockingAttr blocking) const;
+    GemmChoiceAttr withoutBlocking() const { return withBlocking(BlockingAttr()); }
   }];
 }
 

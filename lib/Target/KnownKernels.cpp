@@ -1,0 +1,112 @@
+//===- KnownKernels.cpp - kernels that were compiled before ---------------===//
+//
+// To lower kernels takes most of a compilation whose objects are all in the cache. What
+// they become follows from their text, the passes and the libraries that run these, so
+// the cache has a second name for each object, by which it is found before.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CompileGroups.h"
+#include "ObjectCache.h"
+
+#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Interfaces/KernelFunction.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+#include <elf.h>
+#include <link.h>
+
+using namespace mlir;
+using namespace dsopt;
+
+/// The build ID among the notes of a loaded library; empty if there is none.
+static StringRef findBuildId(const dl_phdr_info &library) {
+  for (int i = 0; i < library.dlpi_phnum; ++i) {
+    const auto &header = library.dlpi_phdr[i];
+    if (header.p_type != PT_NOTE)
+      continue;
+    StringRef notes(reinterpret_cast<const char *>(library.dlpi_addr + header.p_vaddr), header.p_memsz);
+    while (notes.size() >= sizeof(ElfW(Nhdr))) {
+      const auto &note = *reinterpret_cast<const ElfW(Nhdr) *>(notes.data());
+      size_t name = llvm::alignTo(note.n_namesz, 4),
+             all = sizeof(note) + name + llvm::alignTo(note.n_descsz, 4);
+      if (all > notes.size())
+        break;
+      if (note.n_type == NT_GNU_BUILD_ID &&
+          notes.substr(sizeof(note), note.n_namesz) == StringRef("GNU\0", 4))
+        return notes.substr(sizeof(note) + name, note.n_descsz);
+      notes = notes.drop_front(all);
+    }
+  }
+  return "";
+}
+
+/// Those of all libraries of this process, of which each may have a part in what kernels become; empty where
+/// one has none.
+static std::string collectBuildIds() {
+  std::string ids;
+  auto append = [](dl_phdr_info *library, size_t, void *to) {
+    StringRef id = findBuildId(*library);
+    auto &ids = *static_cast<std::string *>(to);
+    ids = id.empty() ? "" : ids + id.str();
+    return int(id.empty());
+  };
+  dl_iterate_phdr(append, &ids);
+  return ids;
+}
+
+/// The kernels of a module that holds nothing else.
+static SmallVector<func::FuncOp> collectKernels(ModuleOp module) {
+  SmallVector<func::FuncOp> kernels;
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function || !(function->hasAttr(graph::kIterateAttr) || function->hasAttr(exec::kProductAttr)))
+      return {};
+    kernels.push_back(function);
+  }
+  return kernels;
+}
+
+static std::string print(ArrayRef<func::FuncOp> kernels) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (func::FuncOp kernel : kernels)
+    kernel->print(os, OpPrintingFlags().useLocalScope().assumeVerified());
+  return text;
+}
+
+static void declare(func::FuncOp kernel) {
+  OpBuilder builder(kernel);
+  LLVM::LLVMFuncOp::create(builder, kernel.getLoc(), kernel.getName(),
+                           kernelFunctionType(builder.getContext()));
+  kernel.erase();
+}
+
+KnownKernels dsopt::findKnownKernels(ModuleOp module, StringRef passes, const ObjectOptions &options) {
+  KnownKernels known;
+  std::string buildIds = collectBuildIds();
+  if (options.cache.empty() || buildIds.empty() || isForDevice(module))
+    return known;
+  ObjectCache cache(options.cache, options.cacheBytes);
+  for (auto nested : module.getOps<ModuleOp>()) {
+    auto target = nested->getAttrOfType<TargetAttr>(kTargetAttr);
+    if (!target)
+      continue;
+    SmallVector<func::FuncOp> kernels = collectKernels(nested);
+    for (size_t from = 0; from < kernels.size(); from += kGroup) {
+      ArrayRef group = ArrayRef(kernels).slice(from, std::min(kGroup, kernels.size() - from));
+      std::string name = ObjectCache::key(print(group), passes, buildIds, target, options.optLevel);
+      auto object = cache.find(name);
+      for (func::FuncOp kernel : group) {
+        known.groups[kernel.getName()] = name;
+        if (object)
+          declare(kernel);
+      }
+      if (object)
+        known.objects[name] = std::move(object);
+    }
+  }
+  return known;
+}
