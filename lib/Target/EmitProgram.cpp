@@ -148,6 +148,20 @@ void ProgramWriter::writeShapes(int64_t size) {
   });
 }
 
+void ProgramWriter::writeOutputShapes(int64_t size) {
+  auto outputs = module->getAttrOfType<ArrayAttr>(exec::kOutputsAttr);
+  if (!outputs)
+    return;
+  json->attributeArray("outputs", [&] {
+    for (auto output : outputs.getAsRange<DictionaryAttr>())
+      json->array([&] {
+        Type type = output.getAs<TypeAttr>(exec::outputTypeAt(size)).getValue();
+        for (int64_t extent : cast<ShapedType>(type).getShape())
+          json->value(extent);
+      });
+  });
+}
+
 void ProgramWriter::writeParts(ArrayRef<graph::ParameterOp> parts) {
   json->attributeArray("parts", [&] {
     for (graph::ParameterOp part : parts)
@@ -460,6 +474,7 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
         json->object([&] {
           json->attribute("size", size);
           writeShapes(size);
+          writeOutputShapes(size);
           positions("positions", exec::getStepPrograms(module, size));
           beside(size);
         });

@@ -32,6 +32,8 @@ private:
   void writeMetrics();
   void writeOutputs();
   void writeShapes(int64_t size);
+  /// The same of outputs.
+  void writeOutputShapes(int64_t size);
   void writeParameters();
   void writeParts(llvm::ArrayRef<graph::ParameterOp> parts);
   void writeBuckets();

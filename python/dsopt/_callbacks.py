@@ -43,6 +43,9 @@ class Callback:
     def on_save(self, path: str, step: int) -> Any:
         """A checkpoint is complete, after `step` steps. Those that a later one has removed meanwhile are not seen."""
 
+    def on_pause(self, run: Any) -> Any:
+        """The program waits between two steps, where a run was told to pause: `run.checkpoint` has its state."""
+
     def on_end(self, status: str) -> None:
         """The run is over: "ok", "stopped", "interrupted" or "failed"."""
 
@@ -131,6 +134,25 @@ class Best:
     metric: str
     value: float
 
+    def keep(self, checkpoint: str) -> bool:
+        """Puts a checkpoint here in place of the one before; False where it has gone meanwhile."""
+        if not _take(checkpoint, self.path):
+            return False
+        with open(self.path + ".json.tmp", "w") as file:
+            json.dump({"metric": self.metric, "value": self.value, "step": self.step}, file)
+        os.replace(self.path + ".json.tmp", self.path + ".json")
+        return True
+
+    @classmethod
+    def kept(cls, folder: str, metric: str) -> "Optional[Best]":
+        """What `keep` left in a folder, where it is the best of this metric."""
+        try:
+            with open(os.path.join(folder, "best.json")) as file:
+                before = json.load(file)
+        except (OSError, ValueError):
+            return None
+        return cls(os.path.join(folder, "best"), before["step"], metric, before["value"]) if before.get("metric") == metric else None
+
 
 class KeepBest(Callback):
     """Keeps the checkpoint with the best `metric` as DIR/best, where DIR is that of save=: one that save_keep=
@@ -155,14 +177,8 @@ class KeepBest(Callback):
         if not given_count(words, "save-every"):
             raise ValueError("keep_best compares checkpoints: it needs save_every=")
 
-        folder = given_values(words, "save")[-1]
-        try:
-            with open(os.path.join(folder, "best.json")) as file:
-                before = json.load(file)
-        except (OSError, ValueError):
-            return
-        if given_values(words, "resume") and before.get("metric") == self.metric:
-            self.best = Best(os.path.join(folder, "best"), before["step"], self.metric, before["value"])
+        if given_values(words, "resume"):
+            self.best = Best.kept(given_values(words, "save")[-1], self.metric)
 
     def _see(self, record: Record) -> None:
         value = metric_of(record, self.metric)
@@ -181,12 +197,9 @@ class KeepBest(Callback):
             return
         value = self._values[step]
         if is_better(value, self.best.value if self.best else None, self.mode):
-            place = os.path.join(os.path.dirname(self._saved[step]), "best")
-            if _take(self._saved[step], place):
-                self.best = Best(place, step, self.metric, value)
-                with open(place + ".json.tmp", "w") as file:
-                    json.dump({"metric": self.metric, "value": value, "step": step}, file)
-                os.replace(place + ".json.tmp", place + ".json")
+            best = Best(os.path.join(os.path.dirname(self._saved[step]), "best"), step, self.metric, value)
+            if best.keep(self._saved[step]):
+                self.best = best
 
     def on_end(self, status: str) -> None:
         if self.best is None and status in ("ok", "stopped"):
@@ -263,6 +276,10 @@ class Watch:
         for step, path, key in self._checkpoints():
             self._known.add(key)
             self.note(path, step)
+
+    def pause(self, run: Any) -> None:
+        for callback in self.callbacks:
+            self._call(callback, "on_pause", run)
 
     def note(self, path: str, step: int) -> None:
         for callback in self.callbacks:

@@ -404,6 +404,12 @@ class Engine:
 
     # Parts.
 
+    def checkpoint_now(self) -> str:
+        """A checkpoint of the steps so far in a folder of the engine's, where the next one replaces it."""
+        folder = os.path.join(self._folder, "now")
+        shutil.rmtree(folder, ignore_errors=True)
+        return self._save(folder)
+
     def _state(self) -> Tuple[int, int]:
         """What the weights follow from."""
         return self._run.stream.written, self._takes  # type: ignore[union-attr]

@@ -122,7 +122,7 @@ class Run:
     """A program that runs. Iterating it yields one dict of metrics a step, as it comes; `result()`
     waits for the end. Without data, steps are handed over by `open_stream` and `submit`. With a
     stream, iterating is also what feeds it; leaving the loop early ends the run. Callbacks are those of
-    `train`."""
+    `train`. Of a loader, `pause` says after which steps the program waits until callbacks have seen that (on_pause)."""
 
     def __init__(self, path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
                  save_weights: "Optional[os.PathLike[str] | str]" = None,
@@ -130,7 +130,8 @@ class Run:
                  on_step: Optional[Callable[[Dict[str, Any]], Any]] = None,
                  on_evaluation: Optional[Callable[[Dict[str, Any]], Any]] = None,
                  on_save: Optional[Callable[[str, int], Any]] = None, callbacks: Sequence[Any] = (),
-                 stop_after: Any = None, keep_best: Any = None, **options: Any):
+                 stop_after: Any = None, keep_best: Any = None, pause: Optional[Callable[[int], bool]] = None,
+                 **options: Any):
         self._own = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="dsopt-")
         self.weights = os.fspath(save_weights) if save_weights else None
@@ -154,8 +155,12 @@ class Run:
         self.stream: Optional[StreamWriter] = None
         self.batch: Dict[str, Any] = {}
         self._asked = False  # to stop
+        self._pause = pause
+        self._paused = 0  # steps of this run after which it was
         self._watch: Optional[Watch] = None
         try:
+            if pause is not None and not is_loader(data):
+                raise ValueError("pause= needs a loader, whose steps this process hands over one by one")
             if eval_data is not None:
                 measured, _ = _as_file(eval_data, self._words[0], os.path.join(self.folder, "eval.npz"))
                 self._words.append(f"-eval-data={measured}")
@@ -290,6 +295,14 @@ class Run:
             if self._asked:
                 self._steps_to_come = None
                 return
+            if self._is_due(self.stream.written):  # type: ignore[union-attr]
+                if self._done() < self.stream.written:  # type: ignore[union-attr]
+                    return
+                self._paused = self.stream.written  # type: ignore[union-attr]
+                self._watch.pause(self)  # type: ignore[union-attr]
+                if self.stopped is not None:
+                    self._ask_to_stop()
+                continue
             items = next(self._steps_to_come, None)
             if items is not None:
                 self.submit(items)
@@ -297,6 +310,17 @@ class Run:
                 self._cut.refuse()  # type: ignore[union-attr]
             if items is None or self.stream.written == self._to_write:  # type: ignore[union-attr]
                 self._end_feed()
+
+    def _is_due(self, written: int) -> bool:
+        """Whether the program waits after so many steps of this run."""
+        return self._pause is not None and written > self._paused and self._pause(self.first + written)
+
+    def checkpoint(self, folder: str) -> str:
+        """Writes a checkpoint of the steps that were handed over into a folder, and returns its path."""
+        assert self.stream is not None
+        os.makedirs(folder, exist_ok=True)
+        self.ask(("save", folder))
+        return os.path.join(folder, f"step-{self.first + self.stream.written:08d}")
 
     def _end_feed(self) -> None:
         self._steps_to_come = None
@@ -491,6 +515,7 @@ def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
     callbacks   objects with such methods (`Callback`, `dsopt.writers`)
     stop_after  StopAfter("eval_loss", patience=3): ends the run when the metric improves no more
     keep_best   "eval_loss": keeps the checkpoint in which it is best as `best` in the folder of save=
+    pause       of a loader: after which steps the program waits for on_pause of callbacks (docs/Watching.md)
     options  as on the command line: zero=3, dp=2, steps=100, betas=(0.9, 0.95), shuffle=True
     """
     run = Run(path, data, config=config, save_weights=save_weights, log=log, eval_data=eval_data, on_step=on_step,

@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import tempfile
 import time
 import warnings
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 import transformers
 from transformers.trainer_utils import TrainOutput, speed_metrics
 
-from ._callbacks import Callback
+from ._callbacks import Best, Callback
 from ._export import export
-from ._run import evaluate as measure, train as run_to_end
-from ._tools import DsoptError
+from ._hf_evaluation import Batch, Evaluation
+from ._run import Run, train as run_to_end
+from ._tools import DsoptError, given_checkpoint
 from ._weights import load_weights, write_weights
 
 __all__ = ["Trainer"]
@@ -34,11 +36,13 @@ _SCHEDULES = {"linear": "linear", "cosine": "cosine", "constant": "constant", "c
 _OPTIMIZERS = ("adamw_torch", "adamw_torch_fused", "sgd", "adagrad")
 #: Arguments that change what is trained or left behind, and have no counterpart: with the value that asks for nothing.
 _WITHOUT = {"fp16": False, "fp16_full_eval": False, "bf16_full_eval": False, "label_smoothing_factor": 0.0,
-            "neftune_noise_alpha": None, "auto_find_batch_size": False, "eval_on_start": False, "eval_delay": 0,
-            "load_best_model_at_end": False, "push_to_hub": False, "deepspeed": None, "fsdp": None,
+            "neftune_noise_alpha": None, "auto_find_batch_size": False, "push_to_hub": False, "deepspeed": None, "fsdp": None,
             "parallelism_config": None, "use_liger_kernel": False, "optim_target_modules": None, "torch_compile": False,
             "tf32": None, "ignore_data_skip": False, "full_determinism": False, "batch_eval_metrics": False}
-#: Methods that a subclass may not have replaced: nothing calls them.
+#: Options of what a run reads and writes, which one that only brings weights home does not have.
+_OF_A_RUN = ("log", "log_norms", "breakdown", "trace", "compare", "save_async", "save_onnx", "save_existing", "eval_batches",
+             "restarts", "on_step", "on_evaluation", "on_save", "stop_after", "keep_best")
+#: Methods that a subclass may not have replaced: nothing calls them, or they call a model that has other weights.
 _METHODS = ("compute_loss", "training_step", "create_scheduler", "prediction_step", "evaluation_loop", "get_batch_samples")
 
 
@@ -105,12 +109,20 @@ class _Log(Callback):
             return not control.should_training_stop or step == self._steps
         return None
 
+    def on_pause(self, run: Run) -> Any:
+        place = os.path.join(self._trainer._folder.name, "now")
+        try:
+            self._trainer._evaluate_at(run.checkpoint(place))
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        return not self._trainer.control.should_training_stop
+
     def on_save(self, path: str, step: int) -> None:
         trainer = self._trainer
         trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
 
 
-class Trainer(transformers.Trainer):
+class Trainer(Evaluation, transformers.Trainer):
     """transformers.Trainer, trained by dsopt. Keywords that transformers does not know are dsopt's options: dp=2,
     zero=3, pp=2, recompute="full", path="model.onnx" (where the exported model is kept). Arguments and hooks that
     have no counterpart are named in one error, before anything is done."""
@@ -124,22 +136,23 @@ class Trainer(transformers.Trainer):
         args = args if args is not None else transformers.TrainingArguments("tmp_trainer")
         self._options = options
         self._ranks = int(options.get("dp") or 1)
-        hooks = {"model_init": model_init, "compute_loss_func": compute_loss_func, "compute_metrics": compute_metrics,
-                 "optimizers": any(optimizers) or None, "optimizer_cls_and_kwargs": optimizer_cls_and_kwargs,
-                 "preprocess_logits_for_metrics": preprocess_logits_for_metrics}
+        hooks = {"model_init": model_init, "compute_loss_func": compute_loss_func, "optimizers": any(optimizers) or None,
+                 "optimizer_cls_and_kwargs": optimizer_cls_and_kwargs}
         refused = [f"{name}=" for name, value in hooks.items() if value is not None]
-        refused += self._refused(args, eval_dataset)
+        refused += self._refused(args)
         if model is None and model_init is None:
             refused.append("no model=")
         if refused:
             raise DsoptError("dsopt.hf.Trainer does not have: " + "; ".join(refused))
         super().__init__(model=model, args=args, data_collator=data_collator, train_dataset=train_dataset,
-                         eval_dataset=eval_dataset, processing_class=processing_class, callbacks=callbacks)
+                         eval_dataset=eval_dataset, processing_class=processing_class, callbacks=callbacks,
+                         compute_metrics=compute_metrics, preprocess_logits_for_metrics=preprocess_logits_for_metrics)
         self.args._n_gpu = 1  # ranks are dsopt's
         self._train_batch_size = args.per_device_train_batch_size
         self._folder = tempfile.TemporaryDirectory(prefix="dsopt-hf-")
         self._path = os.fspath(path) if path else os.path.join(self._folder.name, "model.onnx")
-        self._counts: Optional[bool] = None  # whether losses are divided by what a step counts; None: not exported
+        self._programs: List[Tuple[Batch, Sequence[str], str]] = []  # exported: for which batch, with which outputs, where
+        self._counts = False  # whether losses are divided by what a step counts
         self._factor = 0.0  # of the loss, where transformers adds up a step's
         left_over = self._left_over() if train_dataset is not None else ""
         if left_over:
@@ -147,7 +160,7 @@ class Trainer(transformers.Trainer):
 
     # What it cannot do.
 
-    def _refused(self, args: Any, eval_dataset: Any) -> List[str]:
+    def _refused(self, args: Any) -> List[str]:
         found = []
         for name, without in _WITHOUT.items():
             value = getattr(args, name, without)
@@ -170,11 +183,11 @@ class Trainer(transformers.Trainer):
             value = getattr(args, name)
             if getattr(value, "value", value) == "best":
                 found.append(f"{name}='best'")
-        if eval_dataset is not None and args.per_device_eval_batch_size != args.per_device_train_batch_size:
-            found.append(f"per_device_eval_batch_size={args.per_device_eval_batch_size} beside "
-                         f"per_device_train_batch_size={args.per_device_train_batch_size} (the program has one size)")
-        if isinstance(eval_dataset, dict):
-            found.append("several eval datasets")
+        if args.load_best_model_at_end and args.save_strategy == "steps" and args.save_steps != args.eval_steps:
+            found.append(f"load_best_model_at_end with save_steps={args.save_steps} and eval_steps={args.eval_steps} (each step "
+                         "that is measured has to be saved)")
+        if not args.eval_do_concat_batches and self._ranks > 1:
+            found.append("eval_do_concat_batches=False")
         if not args.average_tokens_across_devices and self._ranks > 1:
             found.append("average_tokens_across_devices=False")
         if getattr(getattr(args, "accelerator_config", None), "split_batches", False):
@@ -186,7 +199,7 @@ class Trainer(transformers.Trainer):
         if own:
             found.append(f"the options {', '.join(sorted(own))} (TrainingArguments has them)")
         found += [f"a {name}() of one's own" for name in _METHODS
-                  if getattr(type(self), name, None) is not getattr(transformers.Trainer, name, None)]
+                  if getattr(type(self), name, None) is not getattr(Trainer, name, None)]
         return found
 
     def _micro_batches(self) -> int:
@@ -219,10 +232,11 @@ class Trainer(transformers.Trainer):
 
     # From transformers' arguments to options.
 
-    def _common(self) -> Dict[str, Any]:
-        """What training and evaluation need to compile the same model."""
+    def _common(self, forward: bool = False) -> Dict[str, Any]:
+        """What training needs to compile the model, and with its layout what measuring does."""
         found = {"precision": "bf16"} if self.args.bf16 else {}
-        return {**found, **{name: value for name, value in self._options.items() if name in ("precision", "threads", "dropout", "batchnorm")}}
+        names = ["precision", "threads", "dropout", "batchnorm", *(["dp", "pp", "zero", "target", "arch", "matmul_precision"] if forward else [])]
+        return {**found, **{name: value for name, value in self._options.items() if name in names}}
 
     def _schedule(self, steps: int) -> Dict[str, Any]:
         args = self.args
@@ -272,22 +286,35 @@ class Trainer(transformers.Trainer):
     def _loss_of(outputs: Any) -> Any:
         return outputs["loss"] if isinstance(outputs, dict) else outputs[0]
 
-    def _export(self, loader: Any) -> None:
-        """Writes the model, once; with PyTorch's present weights each run starts from a file of them."""
-        if self._counts is not None:
-            return
-        example = dict(next(iter(loader)))
+    def _program(self, example: Batch, outputs: Sequence[str] = ()) -> Tuple[str, Sequence[str]]:
+        """The model for batches of this form with these outputs, which is written once; with PyTorch's present weights
+        each run starts from a file of them."""
+        for known, names, path in self._programs:
+            same = known.keys() == example.keys() and all(known[name].shape == value.shape for name, value in example.items())
+            if same and set(outputs) <= set(names):
+                return path, outputs
         counts = self.model_accepts_loss_kwargs and self._get_num_items_in_batch([example], torch.device("cpu")) is not None
         loss = None
         if counts and not self._divides(example):
             # transformers divides by nothing then: losses of a step are added up, those of an evaluation over ranks.
             counts, self._factor = False, float(self._micro_batches())
             loss = lambda outputs, inputs: self._loss_of(outputs) * self._factor  # noqa: E731
-        if counts:
-            example = next(self._counted([example]))
         self.model.train()
-        export(self.model, example, self._path, optimizer=self.create_optimizer(), loss=loss)
+        path = os.path.join(self._folder.name, f"model{len(self._programs)}.onnx") if self._programs else self._path
+        export(self.model, next(self._counted([example])) if counts else example, path, optimizer=self.create_optimizer(),
+               loss=loss, outputs=outputs)
+        self._programs.append((example, outputs, path))
         self._counts = counts
+        return path, outputs
+
+    def _first_example(self) -> Batch:
+        """A batch that has all that the loss is made of."""
+        if self._programs:
+            return self._programs[0][0]
+        if self.train_dataset is None:
+            raise DsoptError("a dataset without labels is predicted by a Trainer that has a train_dataset: the model is exported "
+                             "with its loss")
+        return dict(next(iter(self.get_train_dataloader())))
 
     def _measured(self, loss: float) -> float:
         """An evaluation's loss as transformers has it."""
@@ -295,22 +322,61 @@ class Trainer(transformers.Trainer):
 
     def _start_weights(self) -> str:
         file = os.path.join(self._folder.name, "start.safetensors")
-        write_weights(self.model, file, self._path)
+        write_weights(self.model, file, self._programs[0][2])
         return file
+
+    # The best model.
+
+    def _evaluate_at(self, checkpoint: Optional[str]) -> None:
+        """Evaluates as transformers does after a step, with the weights of a checkpoint or of the model; keeps the best."""
+        self._resume = checkpoint
+        try:
+            metrics = self.evaluate(ignore_keys=self._ignored)
+        finally:
+            self._resume = None
+        if self._determine_best_metric(metrics=metrics, trial=None) and self.state.best_global_step:
+            state = self.state
+            best = Best(os.path.join(self.args.output_dir, "best"), state.best_global_step, self._best_name(), float(state.best_metric))
+            if best.keep(checkpoint or os.path.join(self.args.output_dir, f"step-{best.step:08d}")):
+                state.best_model_checkpoint = best.path
+
+    def _best_name(self) -> str:
+        name = self.args.metric_for_best_model or ""
+        return name if name.startswith("eval_") else f"eval_{name}"
+
+    def _go_on_comparing(self, resume: str) -> None:
+        """Takes up what was kept before the checkpoint that a run goes on from."""
+        checkpoint = given_checkpoint([f"-resume={resume}"])
+        best = Best.kept(os.path.dirname(checkpoint["place"]), self._best_name()) if checkpoint else None
+        if best and best.step <= checkpoint["step"]:
+            self.state.best_metric, self.state.best_global_step, self.state.best_model_checkpoint = best.value, best.step, best.path
+
+    def _load_best(self, path: str) -> None:
+        file = os.path.join(self._folder.name, "best.safetensors")
+        example, _, model = self._programs[0]
+        items = list(self._counted([example])) if self._counts else [example]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # nothing is trained, nor should it be
+            run_to_end(model, items * self._micro_batches(), resume=path, steps=self.state.best_global_step, save_weights=file,
+                       micro_batches=self.args.gradient_accumulation_steps, **self._common(),
+                       **{name: value for name, value in self._options.items() if name not in {*self._common(), *_OF_A_RUN}})
+        load_weights(self.model, file)
 
     # What transformers.Trainer does.
 
     def train(self, resume_from_checkpoint: Any = None, trial: Any = None, ignore_keys_for_eval: Any = None) -> TrainOutput:
         """Trains; the weights are in `model` afterwards. `resume_from_checkpoint` is one of dsopt's, or True: the
         newest in output_dir."""
-        if trial is not None or ignore_keys_for_eval is not None:
-            raise DsoptError("dsopt.hf.Trainer does not have: trial=, ignore_keys_for_eval=")
+        if trial is not None:
+            raise DsoptError("dsopt.hf.Trainer does not have: trial=")
+        self._ignored = ignore_keys_for_eval
         args = self.args
         if self.train_dataset is None:
             raise ValueError("training needs a train_dataset")
         loader = self.get_train_dataloader()
         steps, of_pass = self._planned(), self._of_pass()
-        self._export(loader)
+        example = dict(next(iter(loader)))
+        path, _ = self._program(example, self._outputs_of(example, self._ignored) if self.compute_metrics else ())
         options = {**self._schedule(steps), **self._common(), "seed": args.seed, "steps": steps,
                    "grad_clip": args.max_grad_norm or 0, "micro_batches": args.gradient_accumulation_steps,
                    "weights": self._start_weights(), "save_weights": os.path.join(self._folder.name, "trained.safetensors")}
@@ -324,54 +390,58 @@ class Trainer(transformers.Trainer):
         if resume_from_checkpoint:
             options["resume"] = args.output_dir if resume_from_checkpoint is True else os.fspath(resume_from_checkpoint)
         evaluation = self._every(args.eval_strategy, args.eval_steps or args.logging_steps, of_pass)
-        if evaluation:
-            options.update(eval_data=self._eval_steps(self.eval_dataset), eval_every=evaluation)
+        between = bool(evaluation) and self._measures_between()
+
+        def is_due(step: int) -> bool:
+            delay = step / of_pass if args.eval_strategy == "epoch" else step
+            return between and (step % evaluation == 0 or step == steps) and args.eval_delay <= delay
+
+        if between:
+            options["pause"] = lambda step: is_due(step) and step != steps
+        elif evaluation:
+            loader_of_evaluation = self.get_eval_dataloader(self.eval_dataset)
+            options.update(eval_data=_Steps(self, loader_of_evaluation, self._ranks, self._counts), eval_every=evaluation)
         logging = self._every(args.logging_strategy, args.logging_steps, of_pass)
         log = _Log(self, steps, of_pass, logging, evaluation)
         self.state.compute_steps(args, steps)
         self.state.max_steps, self.state.num_train_epochs = steps, math.ceil(steps / of_pass)
         self.state.is_local_process_zero = self.state.is_world_process_zero = True
         start = time.time()
+        self.state.best_metric = self.state.best_global_step = self.state.best_model_checkpoint = None
+        if resume_from_checkpoint and args.metric_for_best_model:
+            self._go_on_comparing(options["resume"])
         self.control = self.callback_handler.on_train_begin(args, self.state, self.control)
-        data = _Steps(self, loader, self._micro_batches(), bool(self._counts))
+        if args.eval_on_start:
+            self._resume = options.get("resume")
+            self.evaluate(ignore_keys=self._ignored)
+            self._resume = None
+        data = _Steps(self, loader, self._micro_batches(), self._counts)
         with warnings.catch_warnings():
             # Several passes are what num_train_epochs and max_steps ask for.
             warnings.filterwarnings("ignore", r"\d+ steps of \d+ micro-batches go", UserWarning)
-            result = run_to_end(self._path, data, callbacks=[log], **{**options, **self._options})
+            result = run_to_end(path, data, callbacks=[log], **{**options, **self._options})
         if result.status == "interrupted":
             raise DsoptError("the run was interrupted", 3)
         load_weights(self.model, options["save_weights"])
+        if log.done and is_due(self.state.global_step) and self.state.global_step == steps:
+            self._evaluate_at(None)
         metrics = speed_metrics("train", start, num_samples=log.done * data._micro_batches * args.per_device_train_batch_size,
                                 num_steps=log.done)
         metrics["train_loss"] = log.total / max(log.done, 1)
         self.log(metrics)
+        if args.load_best_model_at_end and self.state.best_model_checkpoint:
+            self._load_best(self.state.best_model_checkpoint)
         self.control = self.callback_handler.on_train_end(args, self.state, self.control)
         return TrainOutput(self.state.global_step, metrics["train_loss"], metrics)
 
-    def _eval_steps(self, dataset: Any) -> Any:
-        loader = self.get_eval_dataloader(dataset)
-        rows = len(dataset)
-        at_once = self.args.per_device_eval_batch_size * self._ranks
-        if rows % at_once:
-            raise DsoptError(f"dsopt.hf.Trainer does not have: a smaller last batch of eval_dataset, {rows} rows, {at_once} "
-                             f"at once (take {rows - rows % at_once} of them)")
-        return _Steps(self, loader, self._ranks, bool(self._counts))
-
-    def evaluate(self, eval_dataset: Any = None, ignore_keys: Any = None, metric_key_prefix: str = "eval") -> Dict[str, float]:
-        """The loss of the model as it is, over a dataset; in the log, too."""
-        dataset = eval_dataset if eval_dataset is not None else self.eval_dataset
-        if dataset is None:
-            raise ValueError("evaluating needs an eval_dataset")
-        if self._counts is None:
-            self._export(self.get_eval_dataloader(dataset))
-        start = time.time()
-        steps = self._eval_steps(dataset)
-        loss = self._measured(measure(self._path, steps, weights=self._start_weights(), **self._common()))
-        metrics = {f"{metric_key_prefix}_loss": loss,
-                   **speed_metrics(metric_key_prefix, start, len(steps) * self.args.per_device_eval_batch_size, len(steps))}
-        self.log(metrics)
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        return metrics
-
-    def predict(self, *_: Any, **__: Any) -> Any:
-        raise DsoptError("dsopt.hf.Trainer does not have: predict(); the weights are in model after train()")
+    def _measures_between(self) -> bool:
+        """Whether evaluations while training are made between its steps; else the program measures the loss itself."""
+        args, data = self.args, self.eval_dataset
+        if isinstance(data, dict) or self.compute_metrics or args.metric_for_best_model or args.eval_delay:
+            return True
+        if args.per_device_eval_batch_size != args.per_device_train_batch_size:
+            return True
+        try:
+            return len(data) % (args.per_device_eval_batch_size * self._ranks) != 0
+        except TypeError:
+            raise DsoptError("dsopt.hf.Trainer does not have: an eval_dataset without a length") from None

@@ -10,9 +10,11 @@ what is refused.
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+import tempfile
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
@@ -49,10 +51,12 @@ _CALLBACKS = {"GradientAccumulationScheduler", "StochasticWeightAveraging", "Wei
 
 
 class _Ranks:
-    """A loader of the batches that all ranks have at the same time, as one; reads `window` of them ahead."""
+    """A loader of the batches that all ranks have at the same time, as one; reads `window` of them ahead. `place` says
+    in which epoch training is and how many batches of it are behind it, which is the loader's state."""
 
-    def __init__(self, loaders: List[Any], window: int):
-        self._loaders, self._window = loaders, window
+    def __init__(self, loaders: List[Any], window: int, place: Callable[[], Tuple[int, int]]):
+        self._loaders, self._window, self._place = loaders, window, place
+        self._skipped = 0
         self.sampler = self  #: what Lightning tells the epoch
         self.ahead: List[Any] = []  #: batches of the step that the latest one is of
 
@@ -61,12 +65,23 @@ class _Ranks:
             if hasattr(getattr(loader, "sampler", None), "set_epoch"):
                 loader.sampler.set_epoch(epoch)
 
+    def state_dict(self) -> Dict[str, int]:
+        return {"batches": self._place()[1] % len(self)}
+
+    def load_state_dict(self, state: Dict[str, int]) -> None:
+        self._skipped = state["batches"]
+        self.set_epoch(self._place()[0])
+
     def __len__(self) -> int:
         return len(self._loaders[0])
 
     def __iter__(self) -> Iterator[Any]:
         self.ahead = []
-        for batches in zip(*self._loaders):
+        skipped, self._skipped = self._skipped, 0
+        return self._read(skipped)
+
+    def _read(self, skipped: int) -> Iterator[Any]:
+        for batches in itertools.islice(zip(*self._loaders), skipped, None):
             self.ahead.append(one_of(list(batches)))
             if len(self.ahead) == self._window:
                 yield from self.ahead
@@ -128,6 +143,8 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         self._ranks: Optional[_Ranks] = None
         self._losses: List[Loss] = []
         self._logs: List[Tuple[str, Dict[str, Any]]] = []
+        self._saved: Optional[Dict[str, Any]] = None  # of the checkpoint that ckpt_path= names
+        self._resumed: Optional[tempfile.TemporaryDirectory[str]] = None
 
     @property
     def world_size(self) -> int:
@@ -158,9 +175,9 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
             found.append(f"gradient_clip_algorithm='{algorithm}' (it has norm)")
         if trainer._detect_anomaly:
             found.append("detect_anomaly=True")
-        if trainer.ckpt_path:
-            found.append("ckpt_path= (the state of optimizers is not in Lightning's checkpoints; their weights are: "
-                         "load_from_checkpoint)")
+        if trainer.ckpt_path and self._saved is None:
+            found.append(f"ckpt_path={str(trainer.ckpt_path)!r}, in which is no state of the optimizer (it has checkpoints that were "
+                         "written under this strategy, while training and between steps; load_from_checkpoint takes weights alone)")
         if own := own_options(self._options, "dp"):
             found.append(f"the options {', '.join(own)} (devices= of Trainer, the optimizer and the loader say them)")
         if not module.automatic_optimization:
@@ -232,7 +249,9 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
             within = isinstance(limit, int) and limit <= full or 0 < trainer.max_steps * trainer.accumulate_grad_batches <= full
             if rows % size and not within:
                 self._wrong.append(f"a smaller last batch: a rank has {rows} rows, batches of {size} (drop_last=True leaves it out)")
-        self._ranks = _Ranks(loaders, trainer.accumulate_grad_batches)
+        progress = trainer.fit_loop
+        self._ranks = _Ranks(loaders, trainer.accumulate_grad_batches, lambda: (
+            progress.epoch_progress.current.processed, progress.epoch_loop.batch_progress.current.ready))
         return self._ranks
 
     def _open(self, batch: Any, more: Tuple[Any, ...]) -> None:
@@ -269,6 +288,8 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
             options = {"seed": int(os.environ.get("PL_GLOBAL_SEED", 0)), **self._options}
             if trainer.precision == "bf16-mixed":
                 options.setdefault("precision", "bf16")
+            if self._saved is not None:
+                options["resume"] = self._unpack(self._saved["files"])
             with self._rates.as_at_start():
                 self._engine = Engine(step_of(module, step), self._batch.inputs, path=self._path, dp=self.world_size,
                                       micro_batches=trainer.accumulate_grad_batches, lr_schedule="stream",
@@ -327,13 +348,40 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         self._bring_home()
         return super().lightning_module_state_dict()
 
+    # Checkpoints: Lightning's files, with one of dsopt's inside.
+
     def save_checkpoint(self, checkpoint: Dict[str, Any], filepath: Any, storage_options: Any = None) -> None:
-        # The state of optimizers is the program's: what PyTorch's has is none.
+        # The state of optimizers is the program's: what PyTorch's has is rates.
         kept = {name: value for name, value in checkpoint.items() if name not in ("optimizer_states", "lr_schedulers")}
+        engine = self._engine
+        if "optimizer_states" in checkpoint and engine is not None and engine.global_steps and not self._losses:
+            kept["dsopt"] = {"optimizer_states": checkpoint["optimizer_states"], "lr_schedulers": checkpoint["lr_schedulers"],
+                             "files": self._pack(engine.checkpoint_now())}
         super().save_checkpoint(kept, filepath, storage_options)
 
+    @staticmethod
+    def _pack(folder: str) -> Dict[str, torch.Tensor]:
+        return {name: torch.from_file(path, size=os.path.getsize(path), dtype=torch.uint8).clone()
+                for name in sorted(os.listdir(folder)) if os.path.isfile(path := os.path.join(folder, name))}
+
+    def _unpack(self, files: Dict[str, torch.Tensor]) -> str:
+        self._resumed = tempfile.TemporaryDirectory(prefix="dsopt-lightning-")
+        for name, value in files.items():
+            with open(os.path.join(self._resumed.name, os.path.basename(name)), "wb") as file:
+                file.write(value.numpy().data)
+        return self._resumed.name
+
+    def load_checkpoint(self, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Dict[str, Any]:
+        loaded = super().load_checkpoint(checkpoint_path, *args, **kwargs)
+        self._saved = loaded.pop("dsopt", None)
+        if self._saved is not None:
+            loaded.update(optimizer_states=self._saved["optimizer_states"], lr_schedulers=self._saved["lr_schedulers"])
+        return loaded
+
     def load_optimizer_state_dict(self, checkpoint: Any) -> None:
-        raise DsoptError("dsopt.lightning.Strategy does not have: ckpt_path=")
+        super().load_optimizer_state_dict(checkpoint)  # rates
+        # The loader was made before it was known where it goes on.
+        self.lightning_module.trainer.fit_loop._combined_loader = None
 
     # The end.
 
@@ -348,6 +396,8 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
     def teardown(self) -> None:
         if self._engine is not None:
             self._engine.close()
+        if self._resumed is not None:
+            self._resumed.cleanup()
         self._start()
         super().teardown()
 

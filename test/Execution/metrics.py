@@ -144,6 +144,50 @@ with tempfile.TemporaryDirectory() as folder:
     expected = measured(weights, x, labels, 2)[0]
     close(lines(log, "eval_loss")[0], {f"eval_{prefix}{name}": expected[name] for name in names for prefix in ("", "logits_")}, "two classes")
 
+    # One sigmoid: scores of a column, some of them 0, and labels in floats; in both spellings of exporters.
+    w0, w1 = weight(5, 8), weight(8, 1)
+    one_row = np.zeros((COUNT, ROWS, 5), np.float32)
+    one_row[:, 1:] = x[:, 1:]  # the first rows' scores are 0: no score above 0
+    yes = random.integers(0, 2, (COUNT, ROWS)).astype(np.float32)
+    yes[2] = 0
+    np.savez(place("binary.npz"), x=one_row, y=yes)
+    layers = [node("MatMul", "x w0", "h0"), node("Tanh", "h0", "r0"), node("MatMul", "r0 w1", "logits"), node("Sigmoid", "logits", "p"),
+              node("Log", "p", "log"), node("Unsqueeze", "y axis", "labels"), node("Sub", "one labels", "no")]
+    spellings = {"scores": [node("Mul", "no logits", "scored"), node("Sub", "scored log", "each")],
+                 "logarithms": [node("Sub", "one p", "q"), node("Log", "q", "log_q"), node("Mul", "labels log", "a"), node("Mul", "no log_q", "b"),
+                                node("Add", "a b", "ab"), node("Neg", "ab", "each")]}
+    scores = np.tanh(one_row.astype(np.float64) @ w0) @ w1
+    def of(scores, there):
+        found, there = scores.reshape(-1) > 0, there.reshape(-1) > 0.5
+        hits = (found & there).sum()
+        return {"accuracy": np.mean(found == there), "f1": 2 * hits / (found.sum() + there.sum()), "precision": hits / found.sum(),
+                "recall": hits / there.sum(), "perplexity": np.exp(np.mean(np.log1p(np.exp(np.where(there, -1, 1) * scores.reshape(-1)))))}
+    for spelling, rest in spellings.items():
+        write(place(spelling + ".onnx"), [*layers, *rest, node("ReduceMean", "each", "loss", keepdims=0)], [value("x", (ROWS, 5)), value("y", (ROWS,))],
+              [initializer("w0", w0), initializer("w1", w1), initializer("one", np.float32(1)), initializer("axis", np.array([1]))],
+              [value("loss"), value("logits", (ROWS, 1)), value("p", (ROWS, 1))])
+        asked = [f"-metric={name}{suffix}" for name in of(scores, yes) for suffix in ("", ":logits,y", ":p,y")]
+        texts = []
+        for layout in LAYOUTS[:3] if spelling == "scores" else LAYOUTS[:1]:
+            plain, log = (run(place(spelling + ".onnx"), place("binary.npz"), "-run", *STEP, *layout, *some)[0] and Run(place("run.jsonl")) for some in ([], asked))
+            check(plain.hash == log.hash and plain.losses == log.losses, f"{spelling} {layout}: measuring changes training")
+            texts.append(text(place("run.jsonl")))
+            check(texts[-1] == texts[0], f"{spelling} {layout} measures {texts[-1]}, expected {texts[0]}")
+            step = lines(place("run.jsonl"), "loss")[0]
+            for prefix in ("", "logits_", "p_"):
+                close(step, {prefix + name: number for name, number in of(scores[:4], yes[:4]).items()}, f"{spelling} {layout}")
+        log, _ = run(place(spelling + ".onnx"), place("binary.npz"), "-eval", *asked, "-dp=2", "-zero=3")
+        close(lines(log, "eval_loss")[0], {f"eval_{name}": number for name, number in of(scores, yes).items()}, f"{spelling}: evaluation")
+        try:
+            from sklearn import metrics as known
+            close(step, {"f1": known.f1_score(yes[:4].reshape(-1), scores[:4].reshape(-1) > 0), "precision": known.precision_score(yes[:4].reshape(-1), scores[:4].reshape(-1) > 0)},
+                  "scikit-learn")
+        except ImportError:
+            print("left out: scikit-learn is not installed")
+    np.savez(place("none.npz"), x=np.zeros((2, ROWS, 5), np.float32), y=np.zeros((2, ROWS), np.float32))
+    log, _ = run(place("scores.onnx"), place("none.npz"), "-eval", "-metric=f1", "-metric=accuracy")
+    close(lines(log, "eval_loss")[0], {"eval_f1": 0.0, "eval_accuracy": 1.0}, "nothing is positive")
+
     # Distances, whose target no model has before -loss names it.
     w = weight(5, 3)
     write(place("line.onnx"), [node("MatMul", "x w", "out")], [value("x", (ROWS, 5))], [initializer("w", w)], [value("out", (ROWS, 3))])
@@ -171,6 +215,8 @@ with tempfile.TemporaryDirectory() as folder:
         ("classes", "classes", ["-metric=mse"], "-metric=mse:OUTPUT,TARGET"),
         ("line", "line", [*line, "-metric=accuracy"], "-metric=accuracy:LOGITS,LABELS"),
         ("line", "line", [*line, "-metric=accuracy:out,y"], "expected scores with the classes last or second, and integer labels"),
+        ("scores", "binary", ["-metric=top3"], "-metric=top3: the scores are of 2 classes, expected 3 or more"),
+        ("scores", "binary", ["-metric=f1:logits,x"], "or one score a row and as many labels"),
         ("classes", "classes", ["-metric=accuracy:logits,other"], "'other', which is not in the model"),
         ("classes", "classes", ["-metric=accuracy:logits"], "-metric=accuracy:logits: expected accuracy"),
         ("classes", "classes", ["-metric=f1", "-metric=f1"], "two metrics have the name 'f1'"),

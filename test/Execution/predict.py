@@ -83,10 +83,14 @@ with tempfile.TemporaryDirectory() as folder:
     execute([place("predictor"), f"-data={place('micro.npz')}", f"-save-outputs={place('by.npz')}", "-eval-batches=3"])
     same(dict(np.load(place("by.npz"))), expected(x[:3]), "an executable")
     np.savez(place("train.npz"), x=x, labels=random.integers(0, 6, (7, ROWS)))
-    execute([dsopt, place("m.onnx"), "-run", f"-data={place('train.npz')}", "-steps=3", f"-save={place('run')}", f"-save-weights={place('w')}", "-quiet"])
+    execute([dsopt, place("m.onnx"), "-run", f"-data={place('train.npz')}", "-steps=3", "-seed=3", "-grad-clip=2", "-weight-decay=0.5",
+             f"-save={place('run')}", f"-save-weights={place('w')}", "-quiet"])
     trained, by = predict("micro.npz", "-outputs=logits", f"-resume={place('run')}", "-pp=2", "-zero=3")
     check(not np.allclose(trained["logits"], expected(x)["logits"]), "the checkpoint's weights are not taken")
     check(predict("micro.npz", "-outputs=logits", f"-weights={place('w')}")[1] == by, "weights and checkpoint differ")
+    said = execute([dsopt, place("m.onnx"), "-predict", "-outputs=logits", f"-data={place('micro.npz')}", f"-save-outputs={place('o')}",
+                    f"-resume={place('run')}", "-quiet"]).stderr
+    check(said == "", f"options of training are missed where nothing trains: {said}")
 
     # A normalization that trains has running statistics here, those of the trained weights, and dropout drops nothing.
     channel = lambda name, number: initializer(name, np.full(5, number, np.float32))

@@ -116,6 +116,39 @@ with tempfile.TemporaryDirectory() as folder:
     check("whole numbers of 1 or more" in done.stderr, done.stderr)
     print("sizes 8, 16, 32:", " ".join(several.loss_text))
 
+    # Predictions: all micro-batches at the size of the data's arrays, which outputs have.
+    def predict(data, *options, dims="8,16,32", status=0, outputs=("logits", "p", "masked")):
+        npz, file = os.path.join(folder, "data.npz"), os.path.join(folder, "outputs.npz")
+        np.savez(npz, **data)
+        done = execute([dsopt, scored, "-predict", f"-dim=seq={dims}", f"-dim=keys={dims}", f"-data={npz}", f"-save-outputs={file}",
+                        *[f"-outputs={name}" for name in outputs], "-quiet", *options], status)
+        return done if status else (dict(np.load(file)), open(file, "rb").read())
+
+    scored = os.path.join(folder, "scored.onnx")
+    graph = onnx.load(path)
+    graph.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("logits", "p", "masked"))
+    onnx.save(graph, scored)
+    for size in (8, 16):
+        short = {name: array[..., :size] for name, array in sentences([5, 7, size, 2, size - 1], 32).items() if name != "labels"}
+        alone, _ = predict(short, dims=str(size))
+        files = [predict(short, *layout) for layout in ([], ["-dp=2", "-pp=2", "-zero=3"])]
+        check(len({file for _, file in files}) == 1, f"layouts predict others at {size}")
+        check(files[0][0]["logits"].shape == (5, ROWS, size, VOCABULARY) and files[0][0]["p"].shape == (5, ROWS, size, size), f"{files[0][0]['p'].shape}")
+        check(all(np.array_equal(files[0][0][name], alone[name]) for name in alone), f"predictions at {size} are not those of a program of that size")
+        # Lists of rows, the last micro-batch of which is not full.
+        rows = {name: array.reshape(-1, size)[:7] for name, array in short.items()}
+        listed, _ = predict(rows, "-dp=2")
+        check(listed["logits"].shape == (7, size, VOCABULARY) and np.array_equal(listed["logits"], alone["logits"].reshape(-1, size, VOCABULARY)[:7]), f"rows at {size}")
+    masked = {name: value for name, value in odd.items() if name != "labels"}
+    filled = {name: np.pad(value, [(0, 0), (0, 0), (0, 12)]) for name, value in masked.items()}
+    check("-pad fills them up" in predict(masked, status=1).stderr, "arrays of 20 are predicted without -pad")
+    check(predict(masked, "-pad")[1] == predict(filled)[1], "-pad is not padding by hand")
+    program = os.path.join(folder, "predictor")
+    execute([dsopt, scored, "-predict", "-outputs=logits", "-dim=seq=8,16", "-dim=keys=8,16", "-dp=2", "-o", program])
+    np.savez(os.path.join(folder, "data.npz"), **{name: array[..., :8] for name, array in filled.items()})
+    execute([program, f"-data={folder}/data.npz", f"-save-outputs={folder}/by.npz", "-quiet"])
+    check(np.load(os.path.join(folder, "by.npz"))["logits"].shape == (2, ROWS, 8, VOCABULARY), "an executable")
+
     # The first dimension: the rows of a micro-batch. Lists of rows are cut by the largest.
     mlp = onnx.load(model("mlp")[0])
     del mlp.graph.value_info[:]

@@ -43,7 +43,7 @@ subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "
 subprocess.run([sys.executable, twin, ours], env=environment, check=True, stdout=subprocess.DEVNULL)
 for which in ("gpt2", "bert"):
     want, got = (json.load(open(os.path.join(place, which, "log.json"))) for place in (theirs, ours))
-    for key in ("loss", "learning_rate", "grad_norm", "eval_loss", "epoch"):
+    for key in ("loss", "learning_rate", "grad_norm", "eval_loss", "epoch", *(["eval_rows", "eval_labels"] if which == "bert" else [])):
         one, other = ([(line["step"], line[key]) for line in log["history"] if key in line] for log in (want, got))
         check([step for step, _ in one] == [step for step, _ in other], f"{which}: {key} in steps {one} and {other}")
         worst = max(abs(a - b) for (_, a), (_, b) in zip(one, other))
@@ -52,6 +52,7 @@ for which in ("gpt2", "bert"):
             print(f"{which}: {len(one)} losses from {one[0][1]:.4f} to {one[-1][1]:.4f} differ by {worst:.1e} at most")
             check(len(one) == 50, one)
     check(abs(want["final"]["eval_loss"] - got["final"]["eval_loss"]) < 1e-4, f"{which}: {want['final']}, {got['final']}")
+    check(np.allclose(want["predictions"], got["predictions"], atol=1e-3), f"{which}: predictions")
     weights = [dsopt.read_weights(os.path.join(place, which, "model", "model.safetensors")) for place in (theirs, ours)]
     check(weights[0].keys() == weights[1].keys(), f"{which}: other weights")
     for name, value in weights[0].items():
@@ -91,7 +92,7 @@ def trainer(kind, args, rows=48, **options):
 
 # All that is refused, at once and at the start.
 wrong = arguments("wrong", label_smoothing_factor=0.1, optim="adafactor", lr_scheduler_type="polynomial")
-fails(lambda: trainer(dsopt.hf.Trainer, wrong, compute_metrics=len, dp=2, lr=1), "compute_metrics=", "label_smoothing_factor=0.1",
+fails(lambda: trainer(dsopt.hf.Trainer, wrong, compute_loss_func=len, dp=2, lr=1), "compute_loss_func=", "label_smoothing_factor=0.1",
       "lr_scheduler_type='polynomial' (it has linear", "optim='adafactor'", "the options lr (TrainingArguments has them)")
 fails(lambda: trainer(dsopt.hf.Trainer, arguments("uneven"), rows=44, dp=2),
       "of the 44 rows of train_dataset transformers makes 2 steps of 16 and a smaller one (take 32 of them, or max_steps=2)")

@@ -165,6 +165,50 @@ fails(lambda: wrong.fit(Own(lambda model: torch.optim.RMSprop(model.parameters()
       "a smaller last batch: a rank has 22 rows, batches of 8 (drop_last=True", "a last step of fewer batches: a pass has 3, accumulate_grad_batches is 4")
 
 
+# A run that goes on from Lightning's checkpoint has the bits of one that was never stopped: in the middle of an epoch and
+# at its end, with a scheduler that has moved rates, and on two ranks in the order that a sampler draws for each epoch.
+class Rates(lightning.Callback):
+    def __init__(self):
+        self.found = []
+
+    def on_train_batch_end(self, trainer, module, outputs, batch, batch_idx):
+        self.found.append((trainer.global_step, outputs["loss"].item(), trainer.optimizers[0].param_groups[0]["lr"]))
+
+
+def decays(model):
+    one = torch.optim.AdamW(model.parameters(), lr=0.1)
+    return [one], [{"scheduler": LambdaLR(one, lambda at: 0.9 ** at), "interval": "step"}]
+
+
+def run_to(steps, place, every, ckpt_path=None, **options):
+    torch.manual_seed(5)
+    model, rates = Net(decays), Rates()
+    saves = [lightning.pytorch.callbacks.ModelCheckpoint(place, filename="{step}", save_top_k=-1, every_n_train_steps=every)] if every else []
+    one = trainer(dsopt.lightning.Strategy(zero=2), rates, *saves, max_steps=steps, max_epochs=-1, enable_checkpointing=bool(saves), **options)
+    one.fit(model, loader(shuffle=options["devices"] > 1), loader(24), ckpt_path=ckpt_path)
+    return model, rates.found, one
+
+
+for options, steps, every in (({"devices": 1}, 10, 3), ({"devices": 2, "accumulate_grad_batches": 3}, 4, 1), ({"devices": 2}, 7, 2)):
+    place = os.path.join(folder, f"goes-on-{options['devices']}-{every}-{len(options)}")
+    whole, want, before = run_to(steps, place, 0, **options)
+    run_to(steps - 1, place, every, **options)
+    for file in [f"step={2 * every}.ckpt", f"step={every}.ckpt"]:  # of the first, an epoch's end and its middle
+        rest, got, after = run_to(steps, place, 0, os.path.join(place, file), **options)
+        step = int(file.split("=")[1].split(".")[0])
+        check(got == want[-len(got):] and len(got) == (steps - step) * options.get("accumulate_grad_batches", 1), f"{options} {file}: {got}, expected {want}")
+        check((before.current_epoch, before.global_step) == (after.current_epoch, after.global_step), f"{options} {file}: where it ended")
+        for (name, one), other in zip(whole.state_dict().items(), rest.state_dict().values()):
+            check(torch.equal(one, other), f"{options} {file}: {name} after a stop")
+    print(f"goes on {options} from {sorted(os.listdir(place))}", flush=True)
+plain = os.path.join(folder, "plain.ckpt")
+one = trainer("auto", max_steps=2)
+one.fit(Net(decays), loader())
+one.save_checkpoint(plain)
+fails(lambda: run_to(4, folder, 0, plain, devices=1), "plain.ckpt', in which is no state of the optimizer")
+check(Net.load_from_checkpoint(os.path.join(place, file)) is not None, "load_from_checkpoint")
+
+
 def refused(*words, model=None, train=None, **options):
     fails(lambda: trainer(dsopt.lightning.Strategy(), **options).fit(model or Net(), loader() if train is None else train), *words)
 

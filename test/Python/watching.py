@@ -58,6 +58,32 @@ result = dsopt.train(model, items, eval_data=held, eval_every=3, dp=2, zero=3, o
 check(result.status == "stopped" and 9 <= result.steps <= 13 and all(seen), result)
 result = dsopt.train(model, items, save=path("by-save"), save_every=4, on_save=lambda where, step: step < 8, **common)
 check(result.status == "stopped" and 8 <= result.steps <= 12, result)
+
+
+class Pauses(dsopt.Callback):
+    """Sees how far a run is whenever it waits, and measures there."""
+
+    def __init__(self, last):
+        self.last, self.steps, self.seen, self.losses = last, 0, [], []
+
+    def on_step(self, record):
+        self.steps = record["step"] + 1
+
+    def on_pause(self, run):
+        place = run.checkpoint(path("paused"))
+        self.seen.append((self.steps, os.path.basename(place)))
+        self.losses.append(dsopt.evaluate(model, held, resume=place))
+        return self.steps < self.last
+
+
+plain = dsopt.train(model, items, eval_data=held, eval_every=3, lr=1e-2, steps=9)
+for last, status in ((100, "ok"), (6, "stopped")):
+    pauses = Pauses(last)
+    result = dsopt.train(model, items, callbacks=[pauses], pause=lambda step: step % 3 == 0 and step < 9, lr=1e-2, steps=9)
+    check(pauses.seen == [(3, "step-00000003"), (6, "step-00000006")] and result.status == status, f"{pauses.seen}, {result}")
+    check(pauses.losses == plain.eval_losses[:2], f"{pauses.losses}, expected {plain.eval_losses}")
+    check(result.steps == min(last, 9) and (result.weights_hash == plain.weights_hash or last == 6), f"{result.steps} steps")
+fails(lambda: dsopt.train(model, held, pause=lambda step: True, steps=2), "pause= needs a loader")
 run = dsopt.start(model, items, on_step=lambda record: record["step"] < 3, **common)
 count = sum(1 for _ in run)
 check(4 <= count <= 7 and run.stopped and run.result().status == "stopped", count)

@@ -191,8 +191,8 @@ bool dsopt::isStage(llvm::StringRef path) { return path.ends_with(".mlir") || pa
 
 OwningOpRef<ModuleOp> dsopt::readSource(MLIRContext &context, const ParsedOptions &options,
                                         ImportReport &report, bool warns) {
-  if (Dimension open = openDimension(options); options.has("predict") && open.sizes.size() > 1)
-    throw Error(1, "-predict writes outputs of one shape: give -dim=" + open.name + " one value");
+  // Lists that do not go together are said before anything is made of them.
+  (void)openDimension(options);
   const std::string &path = options.positionals[0];
   return isStage(path) ? readModule(context, path) : importModel(context, path, options, report, warns);
 }

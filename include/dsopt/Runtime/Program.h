@@ -333,7 +333,8 @@ struct Lists {
 /// The program at a smaller size of its dimension.
 struct Variant : Lists {
   int64_t size = 0;
-  std::vector<std::vector<int64_t>> shapes; ///< of a micro-batch, by input
+  std::vector<std::vector<int64_t>> shapes;  ///< of a micro-batch, by input
+  std::vector<std::vector<int64_t>> outputs; ///< the same by output
 };
 
 /// When steps of 0/1 Adam are of which kind (LocalSteps.h). No clipper: there are none of them.

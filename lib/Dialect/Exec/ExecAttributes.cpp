@@ -42,7 +42,7 @@ static bool areOutputs(Attribute value) {
            return output && hasEntry<StringAttr>(output, "name") && hasEntry<TypeAttr>(output, "type");
          });
 }
-static const AttributeKind kOutputsKind = {"dictionaries of name and type", areOutputs};
+static const AttributeKind kOutputsKind = {"dictionaries of name, type and those of other sizes", areOutputs};
 
 static bool areMetrics(Attribute value) {
   auto metrics = dyn_cast<ArrayAttr>(value);

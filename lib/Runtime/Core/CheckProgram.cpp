@@ -405,7 +405,7 @@ void checkProgram(const Program &p) {
   int64_t last = 0;
   for (const Variant &variant : p.variants) {
     if (variant.size <= last || variant.size >= p.size || variant.shapes.size() != p.inputs.size() ||
-        variant.positions.empty())
+        variant.outputs.size() != p.outputs.size() || variant.positions.empty())
       bad("the variant of size " + std::to_string(variant.size) + " does not fit the program's");
     last = variant.size;
     for (size_t i = 0; i < p.inputs.size(); ++i)

@@ -7,21 +7,21 @@
 
 namespace dsopt::runtime {
 
-void deliverOutputs(const Program &program, const RankInfo &info, Engine &engine, const Addresses &addresses,
-                    int64_t counted, std::vector<char> &arrived,
+void deliverOutputs(const Program &program, const std::vector<Position> &positions, const RankInfo &info,
+                    Engine &engine, const Addresses &addresses, int64_t counted, std::vector<char> &arrived,
                     const std::function<void(char *, int64_t)> &fetch, const OutputSink &sink) {
   constexpr int64_t kPiece = 16 << 20;
   for (int64_t microBatch = 0; microBatch < counted; ++microBatch) {
     int64_t dpRank = microBatch / program.M, place = 0;
     while (microBatchIndex(program, dpRank, place) != microBatch)
       ++place;
-    for (size_t position = 0; position < program.positions.size(); ++position) {
+    for (size_t position = 0; position < positions.size(); ++position) {
       int from = static_cast<int>(position * program.dp + dpRank);
       if (info.rank != 0 && info.rank != from)
         continue;
-      const Action &agree = *std::find_if(
-          program.positions[position].actions.begin(), program.positions[position].actions.end(),
-          [](const Action &action) { return action.kind == ActionKind::Agree; });
+      const Action &agree =
+          *std::find_if(positions[position].actions.begin(), positions[position].actions.end(),
+                        [](const Action &action) { return action.kind == ActionKind::Agree; });
       size_t first = agree.refs.size() - agree.outputs.size() * program.M;
       for (size_t i = 0; i < agree.outputs.size(); ++i) {
         const Ref &ref = agree.refs[first + i * program.M + place];

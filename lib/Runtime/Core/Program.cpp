@@ -189,7 +189,7 @@ void readLists(Reader &reader, Lists &lists) {
 
 void readVariant(const Json &json, Variant &variant, const std::string &where) {
   Reader reader(json, where);
-  reader("size", variant.size)("shapes", variant.shapes);
+  reader("size", variant.size)("shapes", variant.shapes)("outputs", variant.outputs);
   readLists(reader, variant);
 }
 
@@ -217,7 +217,8 @@ Json parse(std::string_view text, const std::string &where) {
 /// Sections are read when they are needed, and checked then.
 class Sections {
 public:
-  Sections(const Program &program, std::string_view text) : text(text) {
+  /// Of the largest size, or of a variant.
+  Sections(const Program &program, std::string_view text, const Variant *variant) : text(text) {
     auto known = std::make_shared<Program>();
     known->dp = program.dp;
     known->pp = program.pp;
@@ -225,6 +226,8 @@ public:
     known->inputs = program.inputs;
     known->metrics = program.metrics;
     known->outputs = program.outputs;
+    for (size_t i = 0; variant && i < known->outputs.size(); ++i)
+      known->outputs[i].shape = variant->outputs[i];
     known->M = program.M;
     for (const Bucket &bucket : program.buckets)
       known->buckets.emplace_back().type = bucket.type;
@@ -327,15 +330,17 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
         "local_step_scaler", policy.local_step_scaler)("local_step_clipper", policy.local_step_clipper);
   }
   checkProgram(p);
-  Sections sections(p, actions);
-  auto connect = [&](const Json &json, Lists &lists, const std::string &where) {
+  auto connect = [&](const Json &json, Lists &lists, const std::string &where,
+                     const Variant *variant = nullptr) {
+    Sections sections(p, actions, variant);
     for (size_t kind = 0; kind < kListKinds; ++kind)
       if (auto &positions = lists.of(static_cast<ListKind>(kind)); !positions.empty())
         sections.connect(json[kListNames[kind]], positions, where + "." + kListNames[kind]);
   };
   connect(json, p, "program");
   for (size_t i = 0; i < p.variants.size(); ++i)
-    connect(json["variants"][i], p.variants[i], "program.variants[" + std::to_string(i) + "]");
+    connect(json["variants"][i], p.variants[i], "program.variants[" + std::to_string(i) + "]",
+            &p.variants[i]);
   return p;
 }
 

@@ -209,7 +209,8 @@ public:
     if (program.trains && program.evaluation.empty())
       throw Error(StatusInput, "the program has no evaluation; compile it anew", /*quiet=*/info.rank != 0);
     settleSteps();
-    Sizes forward = prepareSizes(program.trains ? ListKind::Evaluation : ListKind::Step, source);
+    ListKind kind = program.trains ? ListKind::Evaluation : ListKind::Step;
+    Sizes forward = prepareSizes(kind, source);
     for (auto &size : forward)
       if (async)
         size->executor.waitFor(*async);
@@ -219,7 +220,8 @@ public:
     while (evaluation.microBatches < microBatches && !evaluation.stop) {
       // What the last group has too much is computed and left out.
       int64_t group = evaluation.microBatches / program.K;
-      Size &size = *forward[source.chooseVariant(group) + 1];
+      int variant = source.chooseVariant(group);
+      Size &size = *forward[variant + 1];
       Executor &executor = size.executor;
       const Agreement &agreement = executor.evaluate(group, stop, evaluation);
       int64_t counted = std::min(program.K, microBatches - evaluation.microBatches);
@@ -229,7 +231,8 @@ public:
       evaluation.microBatches += counted;
       if (sink && !evaluation.stop)
         deliverOutputs(
-            program, info, engine, size.addresses, counted, arrived,
+            program, positionsOf(program, kListKinds * (variant + 1) + static_cast<size_t>(kind)), info,
+            engine, size.addresses, counted, arrived,
             [&](char *values, int64_t bytes) { fetchOutput(values, bytes); }, *sink);
     }
     evaluation.metrics = combineMetrics(program.metrics, sums, microBatches);

@@ -4,6 +4,7 @@
 
 #include "Core/FloatTypes.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -184,16 +185,19 @@ std::vector<int64_t> NpzSource::fileShape(const Input &input, const NpzArray &ar
   return shape;
 }
 
+bool NpzSource::isOfASize() const {
+  return length == 0 || length == program.size ||
+         std::any_of(program.variants.begin(), program.variants.end(),
+                     [&](const Variant &variant) { return variant.size == length; });
+}
+
 /// Micro-batches are filled up where that is asked for and changes nothing that the loss is made of.
 void NpzSource::checkPadding(bool pad) const {
-  bool fits = length == 0 || length == program.size;
-  std::string sizes = std::to_string(program.size);
-  for (auto it = program.variants.rbegin(); it != program.variants.rend(); ++it) {
-    fits |= it->size == length;
-    sizes = std::to_string(it->size) + ", " + sizes;
-  }
-  if (fits)
+  if (isOfASize())
     return;
+  std::string sizes = std::to_string(program.size);
+  for (auto it = program.variants.rbegin(); it != program.variants.rend(); ++it)
+    sizes = std::to_string(it->size) + ", " + sizes;
   bool hidden = false;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Input &input = program.inputs[i];
@@ -207,8 +211,9 @@ void NpzSource::checkPadding(bool pad) const {
   if (!pad)
     throw Error(StatusInput, text + "; -pad fills them up (labels ignored, masks and all else 0)");
   if (!hidden)
-    throw Error(StatusInput, text + "; -pad would change the loss, since no labels and no attention_mask "
-                                    "have that dimension");
+    throw Error(StatusInput, text + "; -pad would change the " +
+                                 (program.outputs.empty() ? "loss" : "outputs") +
+                                 ", since no labels and no attention_mask have that dimension");
 }
 
 int64_t NpzSource::lengthOf(int64_t step, int64_t microBatch) const {
@@ -244,8 +249,10 @@ int NpzSource::chooseVariant(int64_t step) {
     return variant;
   int64_t longest = 0;
   bool rows = variesRows(program);
+  // Outputs have one shape, whatever the micro-batches beside each other show.
+  bool whole = rows || !program.outputs.empty();
   for (int64_t microBatch = 0; microBatch < program.K && longest < length; ++microBatch)
-    longest = std::max(longest, rows ? length : lengthOf(step, microBatch));
+    longest = std::max(longest, whole ? length : lengthOf(step, microBatch));
   for (size_t i = program.variants.size(); i-- > 0 && program.variants[i].size >= longest;)
     variant = static_cast<int>(i);
   return variant;
@@ -318,8 +325,8 @@ NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
                                    "' is stored in Fortran order; save numpy.ascontiguousarray of it");
     stream.shape = fileShape(input, *array);
     int64_t rest = 0, n = countMicroBatches(*array, stream.shape, rest, path);
-    if (!program.outputs.empty() && program.micro_batch_size > 0 && program.variants.empty() &&
-        array->shape.size() == stream.shape.size()) {
+    if (!program.outputs.empty() && program.micro_batch_size > 0 &&
+        array->shape.size() == stream.shape.size() && (rest == 0 || isOfASize())) {
       listed = array->shape[0];
       stream.rest = std::exchange(rest, 0);
       n += stream.rest > 0;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 using namespace dsopt::runtime;
 
@@ -129,10 +130,11 @@ static void compareOptions(const Program &program, const RunSettings &settings, 
     before.emplace(name, value);
     after.emplace(name, value);
   }
-  if (!program.trains)
-    after.erase("delayed-update");
+  // A step's options change nothing of what is only measured, but for those that its products and weights
+  // have.
+  static const std::set<std::string> ofForward = {"target", "matmul-precision", "gather-type", "gemm-table"};
   for (auto &[name, value] : after)
-    if (auto it = before.find(name); it != before.end())
+    if (auto it = before.find(name); it != before.end() && (!settings.evaluates || ofForward.count(name) > 0))
       compare("-" + name, it->second, value);
   const std::string &path = resumed.choice.path;
   if (program.trains && program.delayed_update > 0 && m.step > program.delayed_update && !m.pendingFactor)

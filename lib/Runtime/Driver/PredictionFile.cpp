@@ -88,13 +88,14 @@ static std::string arrayHeader(const std::string &type, const std::vector<int64_
   return header + text;
 }
 
-PredictionFile::PredictionFile(const std::string &path, const Program &program, int64_t microBatches,
-                               int64_t rows)
+PredictionFile::PredictionFile(const std::string &path, const Program &program, int variant,
+                               int64_t microBatches, int64_t rows)
     : file(path) {
-  for (const Output &output : program.outputs) {
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    const Output &output = program.outputs[i];
     Array array;
     array.name = output.name + ".npy";
-    std::vector<int64_t> shape = output.shape;
+    std::vector<int64_t> shape = variant < 0 ? output.shape : program.variants[variant].outputs[i];
     if (rows && !shape.empty() && shape[0] == program.micro_batch_size)
       shape[0] = rows;
     else

@@ -16,8 +16,10 @@ namespace dsopt::runtime {
 class PredictionFile {
 public:
   /// Of so many micro-batches, which stand one behind the other along a new first dimension. Where the data
-  /// are `rows` (0: they are not), outputs with as many rows as a micro-batch are lists of them, too.
-  PredictionFile(const std::string &path, const Program &program, int64_t microBatches, int64_t rows);
+  /// are `rows` (0: they are not), outputs with as many rows as a micro-batch are lists of them, too. Shapes
+  /// are those of the `variant` that the data fit, -1: none.
+  PredictionFile(const std::string &path, const Program &program, int variant, int64_t microBatches,
+                 int64_t rows);
 
   /// The next bytes of an output; those of rows that fill up the last micro-batch are left out.
   void take(int64_t output, const char *values, int64_t bytes);

@@ -163,7 +163,7 @@ bool predict(const Run &run, Session &session, MetricsLog *log, Progress &progre
   During evaluating(Place::Evaluating);
   std::optional<PredictionFile> file;
   if (log)
-    file.emplace(run.settings.saveOutputs, program, count, rows);
+    file.emplace(run.settings.saveOutputs, program, run.data.chooseVariant(0), count, rows);
   Evaluation result =
       session.predict(run.data, count, [&](int64_t output, const char *values, int64_t bytes) {
         file->take(output, values, bytes);

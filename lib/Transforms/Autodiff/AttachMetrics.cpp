@@ -1,5 +1,6 @@
 //===- AttachMetrics.cpp - what metrics are made of -----------------------===//
 
+#include "BinaryLoss.h"
 #include "MetricOps.h"
 #include "Origins.h"
 #include "dsopt/Dialect/Graph/Metrics.h"
@@ -71,12 +72,6 @@ std::optional<Request> parse(StringRef text) {
 }
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-Value withoutReshapes(Value value) {
-  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 /// A constant's one number.
 std::optional<int64_t> numberOf(Value value) {
@@ -184,6 +179,12 @@ private:
       pair.target = ops.convert(pair.target, f32);
       return pair;
     }
+    if (isColumn(output) && isColumn(target) && output.getDimSize(0) == target.getDimSize(0) &&
+        isa<FloatType>(output.getElementType())) {
+      // Of a probability the score is compared, as if that had been named.
+      auto sigmoid = withoutReshapes(pair.output).getDefiningOp<graph::SigmoidOp>();
+      return twoClasses(sigmoid ? sigmoid->getOperand(0) : pair.output, pair.target);
+    }
     // Classes are last, or second as in PyTorch's images.
     SmallVector<int64_t> last(output.getShape()), second(output.getShape());
     if (last.size() > 1) {
@@ -196,7 +197,7 @@ private:
       return refuse(request)
              << "compares " << output << " with " << target
              << ", expected scores with the classes last or second, and integer labels of the "
-                "other dimensions";
+                "other dimensions, or one score a row and as many labels";
     auto argument = dyn_cast<BlockArgument>(pair.target);
     if (auto ignored =
             argument ? forward.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), graph::kIgnoreIndexAttr)
@@ -213,6 +214,17 @@ private:
     pair.output = ops.convert(ops.reshape(scores, {rows, output.getNumElements() / rows}), f32);
     pair.target = ops.convert(ops.reshape(pair.target, rows), builder.getI64Type());
     return pair;
+  }
+
+  /// Whether a row has one element.
+  static bool isColumn(RankedTensorType type) {
+    return type.getRank() == 1 || (type.getRank() == 2 && type.getDimSize(1) == 1);
+  }
+  /// One score a row and its label, 0 or 1.
+  Pair twoClasses(Value scores, Value labels) {
+    int64_t rows = typeOf(labels).getNumElements();
+    Value column = ops.reshape(ops.convert(ownScores(scores), builder.getF32Type()), {rows, 1});
+    return {ops.beside(column), ops.numbers(ops.reshape(labels, rows)), {}};
   }
 
   /// The operations that the loss is made of.
@@ -241,8 +253,18 @@ private:
         if (std::optional<Pair> pair = pickedClasses(picked))
           found.push_back(*pair);
     }
+    SmallVector<BinaryLoss> binary;
+    if (found.empty())
+      binary = findBinaryLosses(lossOps(), Origins(forward));
+    if (binary.size() == 1) {
+      RankedTensorType scores = typeOf(binary.front().scores);
+      if (!isColumn(scores))
+        return refuse(request) << "the loss compares " << scores
+                               << " with labels of their own, expected one score a row";
+      return twoClasses(binary.front().scores, binary.front().labels);
+    }
     if (found.size() != 1)
-      return refuse(request) << "the loss has " << found.size()
+      return refuse(request) << "the loss has " << found.size() + binary.size()
                              << " cross entropies with labels; say what to compare: -metric=" << request.text
                              << ":LOGITS,LABELS";
     Pair pair = found.front();

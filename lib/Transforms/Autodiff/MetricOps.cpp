@@ -30,6 +30,17 @@ Value MetricOps::convert(Value value, Type element) {
              : make<CastOp>(RankedTensorType::get(type.getShape(), element), value);
 }
 
+Value MetricOps::beside(Value column) {
+  Value classes = make<IotaOp>(RankedTensorType::get({1, 2}, b.getI64Type()), 1);
+  return make<WhereOp>(make<EqualOp>(classes, scalar(classes, 1)), column, scalar(column, 0));
+}
+
+Value MetricOps::numbers(Value labels) {
+  if (!isa<FloatType>(getElementTypeOrSelf(labels.getType())))
+    return convert(labels, b.getI64Type());
+  return convert(make<LessOp>(scalar(labels, 0.5), labels), b.getI64Type());
+}
+
 Value MetricOps::count(Value conditions, ArrayRef<int64_t> axes, bool keeps) {
   auto f32 = RankedTensorType::get({}, b.getF32Type());
   auto number = [&](float value) {

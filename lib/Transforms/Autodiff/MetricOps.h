@@ -33,6 +33,11 @@ public:
   /// The mean over elements of the difference's square or absolute value.
   mlir::Value distance(mlir::Value output, mlir::Value target, bool isSquare);
 
+  /// Scores of two classes, `[N, 2]`, of one score a row, `[N, 1]`: that of the first is 0.
+  mlir::Value beside(mlir::Value column);
+  /// Labels in i64: of floats 1 above one half, else 0.
+  mlir::Value numbers(mlir::Value labels);
+
   mlir::Value reshape(mlir::Value value, llvm::ArrayRef<int64_t> shape);
   mlir::Value convert(mlir::Value value, mlir::Type element);
 

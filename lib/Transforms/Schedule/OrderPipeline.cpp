@@ -47,16 +47,22 @@ static void keepInputs(ModuleOp module, MicroBatch &graph) {
   module->setAttr(exec::kInputsAttr, builder.getArrayAttr(inputs));
 }
 
-/// What a function computes that has no loss, with the shapes that the model has.
+/// What a function computes that has no loss, with the shapes that the model has; those of the dimension's
+/// other sizes stand beside the largest's, which comes first.
 static void keepOutputs(ModuleOp module, func::FuncOp function) {
   Builder builder(module.getContext());
+  auto earlier = module->getAttrOfType<ArrayAttr>(exec::kOutputsAttr);
+  auto size = function->getAttrOfType<IntegerAttr>(exec::kVariantAttr);
   SmallVector<Attribute> outputs;
   for (unsigned i = 0; graph::predicts(function) && i < function.getNumResults(); ++i) {
     auto shape = function.getResultAttrOfType<DenseI64ArrayAttr>(i, graph::kShapeAttr);
     Type element = getElementTypeOrSelf(function.getResultTypes()[i]);
+    Attribute type = TypeAttr::get(RankedTensorType::get(shape.asArrayRef(), element));
     NamedAttrList entry;
+    if (size && earlier)
+      entry = NamedAttrList(cast<DictionaryAttr>(earlier[i]));
     entry.set("name", function.getResultAttr(i, graph::kPredictionAttr));
-    entry.set("type", TypeAttr::get(RankedTensorType::get(shape.asArrayRef(), element)));
+    entry.set(size ? exec::outputTypeAt(size.getInt()) : "type", type);
     outputs.push_back(entry.getDictionary(module.getContext()));
   }
   if (!outputs.empty())

@@ -30,6 +30,11 @@ def row(which, at):
     return {"input_ids": ids, "attention_mask": (torch.arange(length) < 8 + at % 8).long(), "labels": ids[0] % 3}
 
 
+def measure(given):
+    found = given.predictions.argmax(-1)
+    return {"accuracy": float((found == given.label_ids).mean()), "rows": len(found), "labels": int(given.label_ids.sum())}
+
+
 for which in ("gpt2", "bert"):
     output = os.path.join(sys.argv[1], which)
     data = [row(which, at) for at in range(160)]
@@ -39,10 +44,13 @@ for which in ("gpt2", "bert"):
         lr_scheduler_type="cosine" if which == "gpt2" else "linear", adam_beta2=0.95, max_grad_norm=0.5,
         logging_steps=1, eval_strategy="steps", eval_steps=20, save_strategy="no", report_to="none",
         disable_tqdm=True, seed=7)
-    trainer = transformers.Trainer(model=make(which), args=args, train_dataset=data[:128], eval_dataset=data[128:])
+    held_out = data[128:] if which == "gpt2" else data[128:157]  # full batches alone, and not
+    trainer = transformers.Trainer(model=make(which), args=args, train_dataset=data[:128], eval_dataset=held_out,
+                                   compute_metrics=measure if which == "bert" else None)
     trainer.train()
     final = trainer.evaluate()
+    predictions = trainer.predict(held_out[:15]).predictions.tolist()
     trainer.save_model(os.path.join(output, "model"))
     if int(os.environ.get("RANK", "0")) == 0:
         with open(os.path.join(output, "log.json"), "w") as file:
-            json.dump({"history": trainer.state.log_history, "final": final}, file)
+            json.dump({"history": trainer.state.log_history, "final": final, "predictions": predictions}, file)

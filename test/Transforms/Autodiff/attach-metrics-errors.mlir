@@ -76,5 +76,56 @@ func.func @forward(%x: tensor<8xf32> {graph.name = "x"}, %rate: tensor<f32> {gra
 
 // -----
 
+// A sigmoid for each of several labels.
+module attributes {dsopt.options = {metric = ["accuracy"]}} {
+  // expected-error@+1 {{-metric=accuracy: the loss compares 'tensor<8x3xf32>' with labels of their own, expected one score a row}}
+  func.func @forward(%x: tensor<8x3xf32> {graph.name = "x"}, %y: tensor<8x3xf32> {graph.name = "y"}) -> (tensor<f32> {graph.name = "loss"}) {
+    %one = graph.constant dense<1.0> : tensor<f32>
+    %no = graph.sub %one, %y : (tensor<f32>, tensor<8x3xf32>) -> tensor<8x3xf32>
+    %scored = graph.mul %no, %x : (tensor<8x3xf32>, tensor<8x3xf32>) -> tensor<8x3xf32>
+    %p = graph.sigmoid %x : (tensor<8x3xf32>) -> tensor<8x3xf32>
+    %log = graph.log %p : (tensor<8x3xf32>) -> tensor<8x3xf32>
+    %each = graph.sub %scored, %log : (tensor<8x3xf32>, tensor<8x3xf32>) -> tensor<8x3xf32>
+    %loss = graph.reduce_mean %each {axes = array<i64: 0, 1>} : (tensor<8x3xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// What else weighs rows may leave some out.
+module attributes {dsopt.options = {metric = ["accuracy"]}} {
+  // expected-error@+1 {{-metric=accuracy: the loss has 0 cross entropies with labels; say what to compare: -metric=accuracy:LOGITS,LABELS}}
+  func.func @forward(%x: tensor<8xf32> {graph.name = "x"}, %y: tensor<8xf32> {graph.name = "y"}, %m: tensor<8xf32> {graph.name = "m"}) -> (tensor<f32> {graph.name = "loss"}) {
+    %one = graph.constant dense<1.0> : tensor<f32>
+    %no = graph.sub %one, %y : (tensor<f32>, tensor<8xf32>) -> tensor<8xf32>
+    %scored = graph.mul %no, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %p = graph.sigmoid %x : (tensor<8xf32>) -> tensor<8xf32>
+    %log = graph.log %p : (tensor<8xf32>) -> tensor<8xf32>
+    %each = graph.sub %scored, %log : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %kept = graph.mul %each, %m : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %loss = graph.reduce_mean %kept {axes = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {metric = ["top3"]}} {
+  // expected-error@+1 {{-metric=top3: the scores are of 2 classes, expected 3 or more}}
+  func.func @forward(%x: tensor<8xf32> {graph.name = "x"}, %y: tensor<8xf32> {graph.name = "y"}) -> (tensor<f32> {graph.name = "loss"}) {
+    %one = graph.constant dense<1.0> : tensor<f32>
+    %no = graph.sub %one, %y : (tensor<f32>, tensor<8xf32>) -> tensor<8xf32>
+    %scored = graph.mul %no, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %p = graph.sigmoid %x : (tensor<8xf32>) -> tensor<8xf32>
+    %log = graph.log %p : (tensor<8xf32>) -> tensor<8xf32>
+    %each = graph.sub %scored, %log : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %loss = graph.reduce_mean %each {axes = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
 // expected-error@+1 {{attach-metrics expects a function @forward with one body}}
 module {}

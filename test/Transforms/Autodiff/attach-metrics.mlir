@@ -68,6 +68,27 @@ module attributes {dsopt.options = {metric = ["f1"]}} {
 
 // -----
 
+// One score a row: two classes, of which the first has the score 0; labels are above one half or not.
+// CHECK-LABEL: func.func @forward
+// CHECK-SAME: tensor<2xf32> {graph.metric = #graph.metric<"f1", f1>}, tensor<2xf32> {graph.metric = #graph.metric<"f1", f1>}, tensor<2xf32> {graph.metric = #graph.metric<"f1", f1>}, tensor<f32> {graph.metric = #graph.metric<"p_accuracy", ratio>}, tensor<f32> {graph.metric = #graph.metric<"p_accuracy", ratio>})
+// CHECK: %[[COLUMN:.*]] = graph.reshape %arg0 : (tensor<8xf32>) -> tensor<8x1xf32>
+// CHECK: graph.where %{{.*}}, %[[COLUMN]], %{{.*}} : (tensor<1x2xi1>, tensor<8x1xf32>, tensor<f32>) -> tensor<8x2xf32>
+module attributes {dsopt.options = {metric = ["f1", "accuracy:p,y"]}} {
+  func.func @forward(%x: tensor<8xf32> {graph.name = "x"}, %y: tensor<8xf32> {graph.name = "y"})
+      -> (tensor<f32> {graph.name = "loss"}, tensor<8xf32> {graph.output = "p"}, tensor<8xf32> {graph.output = "y"}) {
+    %one = graph.constant dense<1.0> : tensor<f32>
+    %no = graph.sub %one, %y : (tensor<f32>, tensor<8xf32>) -> tensor<8xf32>
+    %scored = graph.mul %no, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %p = graph.sigmoid %x : (tensor<8xf32>) -> tensor<8xf32>
+    %log = graph.log %p : (tensor<8xf32>) -> tensor<8xf32>
+    %each = graph.sub %scored, %log : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    %loss = graph.reduce_mean %each {axes = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    return %loss, %p, %y : tensor<f32>, tensor<8xf32>, tensor<8xf32>
+  }
+}
+
+// -----
+
 // Without metrics nothing changes.
 // CHECK-LABEL: func.func @forward
 // CHECK-NEXT: %[[LOSS:.*]] = graph.reduce_mean

@@ -70,8 +70,10 @@ inline constexpr llvm::StringLiteral kCopiedAttr = "exec.copied";
 inline constexpr llvm::StringLiteral kChangesAttr = "exec.changes";
 /// On the module: the graph's inputs (name, type, label, ignore_index, bound).
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
-/// On the module: the outputs that it computes instead of a loss, in order (name, type).
+/// On the module: the outputs that it computes instead of a loss, in order (name, type, and outputTypeAt each
+/// other size of the dimension).
 inline constexpr llvm::StringLiteral kOutputsAttr = "exec.outputs";
+inline std::string outputTypeAt(int64_t size) { return "type." + std::to_string(size); }
 /// On the module: the metrics that it logs beside the loss, in order (name, combine and the elements of each
 /// part); exec.agree counts places on through them.
 inline constexpr llvm::StringLiteral kMetricsAttr = "exec.metrics";

@@ -10,8 +10,9 @@ def AttachMetrics : Pass<"attach-metrics", "::mlir::ModuleOp"> {
   let description = [{
     Input: `@forward`, canonical, and the option `metric` of `dsopt.options`: `NAME` or
     `NAME:OUTPUT,LABELS`, where OUTPUT and LABELS are results of `@forward` with `graph.output`.
-    Without them they are what the loss compares: the scores and labels of its one `graph.nll`, the
-    operands of the difference that its mean is of. Output: the parts of each metric as further
+    Without them they are what the loss compares: the scores and labels of its one `graph.nll` or of
+    its one sigmoid's cross entropy, the operands of the difference that its mean is of. One score a
+    row is two classes, of which the first has the score 0. Output: the parts of each metric as further
     results with `graph.metric`, in f32, which nothing else reads; results with `graph.output` are
     gone. What only metrics need stands right behind what it is made of, so that no value lives
     longer for it; scores that are a product are computed once more, so that the loss is the same
