@@ -82,12 +82,13 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
     most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
   Panels columns(vectors, most), rows(m, mostRows(columns.largest(), registers.count));
   // What no cache holds until its neighbours are stored waits for memory. Of a short contraction a block's
-  // stores come soon after the last one's: fewer at a time, more of a row side by side. Else blocks have whole
-  // lines of a narrow result.
+  // stores come soon after the last one's: fewer at a time, more of a row side by side. Else blocks have
+  // whole lines of a narrow result.
   int64_t bytes = bytesOf(product), ofResult = product.getResult().getIntOrFloatBitWidth() / 8;
-  constexpr int64_t kShort = 1024; // bytes of a row of a
+  // Bytes of a row of a: no more than three times as many as are stored, or to read them is what takes time.
+  int64_t mostShort = std::min<int64_t>(1024, 3 * n * ofResult);
   bool isWritten = product.count() * m * n * ofResult > kSecondCache && k <= Blocking::kDepth && m > 6;
-  if (registers.count == 32 && isWritten && k * bytes <= kShort) {
+  if (registers.count == 32 && isWritten && k * bytes <= mostShort) {
     columns = Panels(vectors, product.getTransposeA() ? 4 : ofResult < 4 ? 6 : 5);
     rows = Panels(m, product.getTransposeA() ? 4 : 3);
   } else if (registers.count == 32 && isWritten && ofResult < 4 && m * k * bytes > kSecondCache) {
