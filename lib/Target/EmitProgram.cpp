@@ -59,6 +59,13 @@ void ProgramWriter::numbers(StringRef key, ArrayRef<int64_t> values) {
   });
 }
 
+void ProgramWriter::extents(Type type) {
+  json->array([&] {
+    for (int64_t extent : cast<ShapedType>(type).getShape())
+      json->value(extent);
+  });
+}
+
 void ProgramWriter::shape(Type type) { numbers("shape", cast<ShapedType>(type).getShape()); }
 
 void ProgramWriter::writeInputs() {
@@ -139,11 +146,7 @@ void ProgramWriter::writeShapes(int64_t size) {
   json->attributeArray("shapes", [&] {
     for (DictionaryAttr input : inputs) {
       auto known = types.find(input.getAs<StringAttr>("name").getValue());
-      Type type = known != types.end() ? known->second : input.getAs<TypeAttr>("type").getValue();
-      json->array([&] {
-        for (int64_t extent : cast<ShapedType>(type).getShape())
-          json->value(extent);
-      });
+      extents(known != types.end() ? known->second : input.getAs<TypeAttr>("type").getValue());
     }
   });
 }
@@ -154,11 +157,7 @@ void ProgramWriter::writeOutputShapes(int64_t size) {
     return;
   json->attributeArray("outputs", [&] {
     for (auto output : outputs.getAsRange<DictionaryAttr>())
-      json->array([&] {
-        Type type = output.getAs<TypeAttr>(exec::outputTypeAt(size)).getValue();
-        for (int64_t extent : cast<ShapedType>(type).getShape())
-          json->value(extent);
-      });
+      extents(output.getAs<TypeAttr>(exec::outputTypeAt(size)).getValue());
   });
 }
 

@@ -86,8 +86,10 @@ static void declare(func::FuncOp kernel) {
 
 KnownKernels dsopt::findKnownKernels(ModuleOp module, StringRef passes, const ObjectOptions &options) {
   KnownKernels known;
+  if (options.cache.empty() || isForDevice(module))
+    return known;
   std::string buildIds = collectBuildIds();
-  if (options.cache.empty() || buildIds.empty() || isForDevice(module))
+  if (buildIds.empty())
     return known;
   ObjectCache cache(options.cache, options.cacheBytes);
   for (auto nested : module.getOps<ModuleOp>()) {

@@ -46,6 +46,8 @@ private:
     json->attribute(key, llvm::json::fixUTF8(value));
   }
   void shape(mlir::Type type);
+  /// A type's shape as an element of an array.
+  void extents(mlir::Type type);
   void numbers(llvm::StringRef key, llvm::ArrayRef<int64_t> values);
   /// The element type as MLIR spells it.
   static std::string typeName(mlir::Type type);

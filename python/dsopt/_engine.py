@@ -328,15 +328,13 @@ class Engine:
 
     def _save(self, folder: "os.PathLike[str] | str") -> str:
         self._check_open()
-        steps = self._run.stream.written  # type: ignore[union-attr]
-        if not steps:
+        if not self._run.stream.written:  # type: ignore[union-attr]
             raise RuntimeError("there is nothing to save before the first step")
         folder = os.path.abspath(os.fspath(folder))
         os.makedirs(folder, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise PermissionError(f"cannot write into {folder}")
-        self._run.ask(("save", folder))
-        return os.path.join(folder, f"step-{self._run.first + steps:08d}")
+        return self._run.checkpoint(folder)
 
     # What is known of it.
 

@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Set, Tuple
 
 from ._tools import DsoptError, run_tool
-from ._weights import parameter_rows, read_stored
+from ._weights import parameter_rows, read_stored, tensors_of
 
 if TYPE_CHECKING:
     from ._engine import Engine
@@ -26,8 +26,7 @@ class _Holding:
     def __init__(self, engine: "Engine"):
         table = json.loads(run_tool([*engine._run.twin_words(), "-list-parameters=json"]))
         use = {row["name"]: row["use"] for row in table}
-        tensors: Dict[str, Any] = dict(engine.module.named_parameters(remove_duplicate=False))
-        tensors.update(engine.module.named_buffers(remove_duplicate=False))
+        tensors = tensors_of(engine.module)
         self.names: Dict[int, str] = {}
         self.trained: Set[int] = set()
         self.buffers: Set[int] = set()

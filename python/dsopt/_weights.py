@@ -117,10 +117,14 @@ def write_weights(model: Any, file: "os.PathLike[str] | str", like: "os.PathLike
     write_stored(file, {name: stored_of(tensors[name], name) for name in names})
 
 
+def tensors_of(model: Any) -> Dict[str, Any]:
+    """A PyTorch model's parameters and buffers by all their names."""
+    return {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers(remove_duplicate=False))}
+
+
 def check_stored(model: Any, weights: Mapping[str, Stored], known: Iterable[str]) -> None:
     """Refuses weights that an exported model of this one, which has the `known`, cannot go on with."""
-    tensors = dict(model.named_parameters(remove_duplicate=False))
-    tensors.update(model.named_buffers(remove_duplicate=False))
+    tensors = tensors_of(model)
     known = set(known)
     if not weights:
         raise ValueError("there are no weights to load")
@@ -141,8 +145,7 @@ def load_weights(model: Any, file: "os.PathLike[str] | str") -> List[str]:
     import torch
 
     weights = read_weights(file)
-    targets = dict(model.named_parameters(remove_duplicate=False))
-    targets.update(model.named_buffers(remove_duplicate=False))
+    targets = tensors_of(model)
     owners = {name: id(one) for name, one in targets.items()}
     with torch.no_grad():  # complex numbers are pairs in a file
         targets = {name: torch.view_as_real(one) if one.is_complex() else one for name, one in targets.items()}

@@ -12,10 +12,8 @@ import sys
 import tempfile
 import warnings
 
-source, build = map(os.path.abspath, sys.argv[1:3])
-os.environ["DSOPT_BUILD"] = build
-os.environ["PYTHONPATH"] = os.path.join(source, "python")
-sys.path.insert(0, os.environ["PYTHONPATH"])
+from start import source
+
 warnings.filterwarnings("ignore")
 
 import torch

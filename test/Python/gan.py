@@ -7,13 +7,11 @@ import functools
 import os
 import re
 import signal
-import sys
 import tempfile
 import warnings
 
-source, build = map(os.path.abspath, sys.argv[1:3])
-os.environ["DSOPT_BUILD"] = build
-sys.path.insert(0, os.path.join(source, "python"))
+from start import source
+
 warnings.filterwarnings("ignore")
 
 import numpy as np

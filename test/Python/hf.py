@@ -3,7 +3,6 @@ equal losses, rates, norms, evaluations and weights. Then what is refused, epoch
 
 usage: hf.py SOURCE BUILD   with a Python that has torch, transformers and accelerate
 """
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,14 +10,9 @@ import sys
 import tempfile
 import warnings
 
-source, build = map(os.path.abspath, sys.argv[1:3])
-os.environ["DSOPT_BUILD"] = build
-os.environ["PYTHONPATH"] = os.path.join(source, "python")
-sys.path.insert(0, os.environ["PYTHONPATH"])
-if importlib.util.find_spec("accelerate") is None:
-    print("transformers.Trainer needs accelerate, which is not installed: passed over")
-    print("passed")
-    sys.exit(0)
+from start import needs, source
+
+needs("accelerate", "transformers.Trainer needs accelerate, which is not installed")
 
 import numpy as np
 

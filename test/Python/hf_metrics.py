@@ -3,20 +3,13 @@ model, early stopping; sets that fill no batch, several of them, another batch s
 
 usage: hf_metrics.py SOURCE BUILD   with a Python that has torch, transformers and accelerate
 """
-import importlib.util
 import os
-import sys
 import tempfile
 import warnings
 
-source, build = map(os.path.abspath, sys.argv[1:3])
-os.environ["DSOPT_BUILD"] = build
-os.environ["PYTHONPATH"] = os.path.join(source, "python")
-sys.path.insert(0, os.environ["PYTHONPATH"])
-if importlib.util.find_spec("accelerate") is None:
-    print("transformers.Trainer needs accelerate, which is not installed: passed over")
-    print("passed")
-    sys.exit(0)
+from start import needs
+
+needs("accelerate", "transformers.Trainer needs accelerate, which is not installed")
 
 import numpy as np
 import torch

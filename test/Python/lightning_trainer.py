@@ -5,7 +5,6 @@ batches of other forms, one rank.
 usage: lightning_trainer.py SOURCE BUILD   with a Python that has torch and lightning
 """
 import copy
-import importlib.util
 import json
 import logging
 import os
@@ -14,14 +13,9 @@ import sys
 import tempfile
 import warnings
 
-source, build = map(os.path.abspath, sys.argv[1:3])
-os.environ["DSOPT_BUILD"] = build
-os.environ["PYTHONPATH"] = os.path.join(source, "python")
-sys.path.insert(0, os.environ["PYTHONPATH"])
-if importlib.util.find_spec("lightning") is None:
-    print("lightning is not installed: passed over")
-    print("passed")
-    sys.exit(0)
+from start import needs, source
+
+needs("lightning", "lightning is not installed")
 
 import torch
 

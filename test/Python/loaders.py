@@ -8,9 +8,7 @@ import sys
 import tempfile
 import warnings
 
-source, build = map(os.path.abspath, sys.argv[1:3])
-os.environ["DSOPT_BUILD"] = build
-sys.path.insert(0, os.path.join(source, "python"))
+from start import source
 
 import numpy as np
 import onnx

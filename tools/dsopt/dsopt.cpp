@@ -343,16 +343,16 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
         messages.fail("cannot embed the model");
       protobuf = std::move(*model);
     }
+  auto lower = makesObjects(options) ? llvm::find(passes, kKernelPasses) : passes.end();
+  std::vector<std::string> lowering(lower, passes.end());
+  passes.erase(lower, passes.end());
+  runPasses(*module, std::move(passes), goal, options, messages);
   KnownKernels known;
-  if (auto lower = llvm::find(passes, kKernelPasses); makesObjects(options) && lower != passes.end()) {
-    std::string rest = pipelineText(ArrayRef(&*lower, passes.end() - lower));
-    passes.erase(lower, passes.end());
-    runPasses(*module, std::move(passes), goal, options, messages);
-    known = findKnownKernels(*module, rest, objectOptions());
-    if (failed(runPipeline(*module, rest, options.has("insert-pass"))))
+  if (!lowering.empty()) {
+    std::string text = pipelineText(lowering);
+    known = findKnownKernels(*module, text, objectOptions());
+    if (failed(runPipeline(*module, text, options.has("insert-pass"))))
       messages.fail("compilation failed");
-  } else {
-    runPasses(*module, std::move(passes), goal, options, messages);
   }
   // The process ends with what follows: a large program takes long to free, operation by operation.
   ModuleOp compiled = module.release();

@@ -1,6 +1,7 @@
 //===- AttachMetrics.cpp - what metrics are made of -----------------------===//
 
 #include "BinaryLoss.h"
+#include "Idioms.h"
 #include "MetricOps.h"
 #include "Origins.h"
 #include "dsopt/Dialect/Graph/Metrics.h"
@@ -18,6 +19,7 @@ namespace dsopt {
 
 using namespace mlir;
 using namespace dsopt;
+using idioms::withoutReshapes;
 
 namespace {
 enum class Kind { Hits, Likelihood, Confusion, Distance };

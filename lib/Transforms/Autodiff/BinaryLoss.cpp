@@ -1,25 +1,17 @@
 //===- BinaryLoss.cpp - what a binary cross entropy compares --------------===//
 
 #include "BinaryLoss.h"
+#include "Idioms.h"
 
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace dsopt;
-
-Value dsopt::withoutReshapes(Value value) {
-  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
+using idioms::withoutReshapes;
 
 static int64_t elementsOf(Value value) { return cast<RankedTensorType>(value.getType()).getNumElements(); }
 
-static bool isOne(Value value) {
-  auto constant = value.getDefiningOp<graph::ConstantOp>();
-  auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
-  return elements && elements.isSplat() && elements.getSplatValue<APFloat>().isExactlyValue(1.0);
-}
+static bool isOne(Value value) { return idioms::splatOf(value) == 1.0; }
 
 /// Whether the logarithm of a probability, or of what lacks to 1, is taken.
 static bool reachesLog(Value probability) {

@@ -21,9 +21,6 @@ struct BinaryLoss {
 /// weighs or chooses rows is none of them: what it leaves out is not known.
 llvm::SmallVector<BinaryLoss> findBinaryLosses(llvm::ArrayRef<mlir::Operation *> ops, const Origins &origins);
 
-/// The value that reshapes show.
-mlir::Value withoutReshapes(mlir::Value value);
-
 } // namespace dsopt
 
 #endif // DSOPT_LIB_TRANSFORMS_AUTODIFF_BINARYLOSS_H

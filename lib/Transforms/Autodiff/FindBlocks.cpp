@@ -1,5 +1,6 @@
 //===- FindBlocks.cpp - cut the forward graph into blocks -----------------===//
 
+#include "Idioms.h"
 #include "Origins.h"
 #include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
@@ -26,13 +27,6 @@ struct Candidate {
   size_t place;
   Live live;
 };
-
-/// The value whose bytes a reshape shows.
-Value storage(Value value) {
-  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    value = reshape.getInput();
-  return value;
-}
 
 /// The operations that are numbered: they multiply by a parameter, or by what is made of parameters alone
 /// (an exporter's reordered gates of a recurrence).
@@ -86,7 +80,7 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
     auto use = [&](ValueRange operands, size_t index) {
       for (Value operand : operands)
         if (origins.of(operand) == Origin::Activation)
-          lastUse[storage(operand)] = index;
+          lastUse[idioms::withoutReshapes(operand)] = index;
     };
     // Statistics stay where they are made, and what is made for them alone counts nothing.
     llvm::DenseSet<Operation *> counted{terminator->getOperand(0).getDefiningOp()};

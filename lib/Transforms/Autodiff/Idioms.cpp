@@ -14,6 +14,12 @@ namespace dsopt::idioms {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+Value withoutReshapes(Value value) {
+  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
+    value = reshape.getInput();
+  return value;
+}
+
 std::optional<double> splatOf(Value value) {
   auto constant = value.getDefiningOp<graph::ConstantOp>();
   auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;

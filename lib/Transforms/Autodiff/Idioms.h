@@ -17,6 +17,9 @@ namespace dsopt::idioms {
 
 mlir::RankedTensorType typeOf(mlir::Value value);
 
+/// The value that reshapes show.
+mlir::Value withoutReshapes(mlir::Value value);
+
 /// The number that all elements of a constant are.
 std::optional<double> splatOf(mlir::Value value);
 /// Whether all elements of a constant are `number`, to seven digits.

@@ -224,8 +224,7 @@ MaskKind Raiser::kindOf(Value mask, int64_t rows, int64_t columns) {
 }
 
 Value Raiser::reshaped(Value value, ArrayRef<int64_t> shape) {
-  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    value = reshape.getInput();
+  value = withoutReshapes(value);
   if (typeOf(value).getShape() == shape)
     return value;
   return make<graph::ReshapeOp>(RankedTensorType::get(shape, typeOf(value).getElementType()), value);
