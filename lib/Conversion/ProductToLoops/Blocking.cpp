@@ -17,9 +17,11 @@ namespace {
 struct Registers {
   int64_t lanes; ///< of a vector
   int64_t count; ///< AVX-512 and Arm have 32, what is before AVX-512 has 16
+  bool isHalved; ///< a vector is computed in two halves: half as many bytes of operands are needed in a time
   explicit Registers(TargetAttr target)
       : lanes(target.getVectorBits() / 32),
-        count(llvm::Triple(target.getTriple()).isX86() && target.getVectorBits() < 512 ? 16 : 32) {}
+        count(llvm::Triple(target.getTriple()).isX86() && target.getVectorBits() < 512 ? 16 : 32),
+        isHalved(target.getArch() == "znver4") {}
   /// Rows whose sums fit beside a square of b and a factor.
   int64_t besideSquare() const { return count - lanes - 3; }
 };
@@ -82,16 +84,29 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
     most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
   Panels columns(vectors, most), rows(m, mostRows(columns.largest(), registers.count));
   // What no cache holds until its neighbours are stored waits for memory. Of a short contraction a block's
-  // stores come soon after the last one's: fewer at a time, more of a row side by side. Else blocks have
-  // whole lines of a narrow result.
+  // stores come soon after the last one's: fewer at a time, more of a row side by side. Vectors that are not
+  // halved need b from the first cache then.
   int64_t bytes = bytesOf(product), ofResult = product.getResult().getIntOrFloatBitWidth() / 8;
   // Bytes of a row of a: no more than three times as many as are stored, or to read them is what takes time.
   int64_t mostShort = std::min<int64_t>(1024, 3 * n * ofResult);
   bool isWritten = product.count() * m * n * ofResult > kSecondCache && k <= Blocking::kDepth && m > 6;
-  if (registers.count == 32 && isWritten && k * bytes <= mostShort) {
-    columns = Panels(vectors, product.getTransposeA() ? 4 : ofResult < 4 ? 6 : 5);
-    rows = Panels(m, product.getTransposeA() ? 4 : 3);
-  } else if (registers.count == 32 && isWritten && ofResult < 4 && m * k * bytes > kSecondCache) {
+  bool isShort = registers.count == 32 && isWritten && k * bytes <= mostShort;
+  bool isNarrowResult = ofResult < 4, turnsA = product.getTransposeA();
+  auto cutShort = [&](int64_t mostOfRows, int64_t mostVectors) {
+    columns = Panels(vectors, mostVectors);
+    // Fewer sums would wait for each other: one takes four cycles.
+    int64_t fewest = registers.isHalved ? 4 : 8;
+    rows = Panels(m, std::max(mostOfRows, fewest / columns.largest()));
+  };
+  constexpr int64_t kFirstCache = 32 * 1024, kCacheLine = 64;
+  if (isShort && registers.isHalved)
+    turnsA ? cutShort(4, 4) : cutShort(3, isNarrowResult ? 6 : 5);
+  else if (isShort && turnsA)
+    cutShort(8, bytes < 4 ? 3 : 2);
+  else if (isShort && k * bytes * registers.lanes * 4 <= kFirstCache)
+    cutShort(5, isNarrowResult ? 4 : 5);
+  else if (registers.isHalved && isWritten && isNarrowResult && m * k * bytes > kSecondCache) {
+    // Whole lines of a narrow result.
     columns = Panels(vectors, 4);
     rows = Panels(m, mostRows(columns.largest(), registers.count));
   }
@@ -106,7 +121,7 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   // Rows of a that lie as columns are one element of each line. Lines that are a multiple of a large power of
   // two apart share a few sets of the second cache, which then hold those of a run no longer than it takes to
   // read them. In 16 bits neighbours along the contraction have to be side by side.
-  constexpr int64_t kSets = 1024, kWays = 16, kCacheLine = 64;
+  constexpr int64_t kSets = 1024, kWays = 16;
   int64_t run = std::min(k, Blocking::kDepth);
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
   bool isNarrow = bytes < 4, collides = spread * kWays <= run;
@@ -114,10 +129,13 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   // the last one will do, whose rows are read in order, and a copy of b serves more of them.
   constexpr int64_t kLastCache = 8 << 20;
   bool isLarge = m * run * bytes > kLastCache, isRead = columns.count > 2;
-  bool copiesA = product.getTransposeA() && (isNarrow || (isRead && (collides || isLarge)));
+  bool copiesA = turnsA && (isNarrow || (isRead && (collides || isLarge)));
   int64_t inBand = copiesA             ? kSecondCache / (run * bytes)
                    : isRead && isLarge ? kLastCache / (run * bytes)
                                        : m;
+  // The last cache would lose much of it to a result that is stored. Of a short contraction b is copied soon.
+  if (isShort && isRead && !turnsA && !registers.isHalved && m * run * bytes > 2 * kSecondCache)
+    inBand = std::min(inBand, kSecondCache / 2 / (run * bytes));
   // Sums that are kept take as much.
   constexpr int64_t kKeptRows = 256;
   if (keepsSums(product))
@@ -125,7 +143,6 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   Panels bands(rows.count, std::max<int64_t>(inBand / rows.largest(), 1));
   // A copy pays where several blocks of rows read it, unless the panel is all of b or b fits the first cache.
   // In 16 bits it also pairs neighbours.
-  constexpr int64_t kFirstCache = 32 * 1024;
   bool isFar = columns.count > 1 && n * k * bytes > kFirstCache;
   ProductPacking packing = ProductPacking::None;
   if (product.getTransposeB())

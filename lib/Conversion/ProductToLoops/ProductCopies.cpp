@@ -34,7 +34,8 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
           count = arith::SelectOp::create(b, isLarger, index(size + 1), count);
         }
         // The same of later lines, which lie too far apart for the processor to see it coming.
-        prefetch(lhs, add(add(line, kLinesAhead * group * product.getLda()), row));
+        for (int64_t element = 0; element < group; ++element)
+          prefetch(lhs, add(add(line, (kLinesAhead * group + element) * product.getLda()), row));
         auto read = [&](Value at) -> Value {
           if (!larger && size == blocking.widthOfCopyA)
             return vector::LoadOp::create(b, type, lhs, at);

@@ -33,7 +33,7 @@ module attributes {dsopt.target = #target} {
 
 // A result that no cache holds: lines of the block of rows after this one are asked for, since 32 elements of the
 // contraction take less than a line does.
-#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 2, vector_bits = 512, features = ["+avx512f", "+fma"]>
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "znver4", threads = 2, vector_bits = 512, features = ["+avx512f", "+fma"]>
 module attributes {dsopt.target = #target} {
   // CHECK-LABEL: func.func nested @short
   // CHECK-SAME: %[[C:[a-z0-9]*]]: memref<786432xf32>
@@ -64,6 +64,37 @@ module attributes {dsopt.target = #target} {
   // CHECK: :24 = scf.for
   func.func nested @long(index, index, memref<4456448xf32>, memref<26112xf32>, memref<1572864xf32>) attributes
       {exec.product = #exec.product<m = 16384, n = 96, k = 272, operands = f32, result = f32, lda = 272, ldb = 96, ldc = 96>, graph.range = array<i64: 12288>}
+}
+
+// -----
+
+// Whole vectors: few rows read b from the first cache only, and a band of a is what half the second holds.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "znver5", threads = 2, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module attributes {dsopt.target = #target} {
+  // Five vectors by five rows, three panels, four thousand rows a band.
+  // CHECK-LABEL: func.func nested @whole_short
+  // CHECK: divui %{{.*}}, %c819 : index
+  // CHECK: :25 = scf.for
+  func.func nested @whole_short(index, index, memref<1048320xf32>, memref<7680xf32>, memref<7862400xf32>) attributes
+      {exec.product = #exec.product<m = 32760, n = 240, k = 32, operands = f32, result = f32, lda = 32, ldb = 240, ldc = 240>, graph.range = array<i64: 98280>}
+
+  // 64 columns of 256 elements are 64 KiB.
+  // CHECK-LABEL: func.func nested @whole_far
+  // CHECK: :24 = scf.for
+  func.func nested @whole_far(index, index, memref<4194304xf32>, memref<24576xf32>, memref<1572864xf32>) attributes
+      {exec.product = #exec.product<m = 16384, n = 96, k = 256, operands = f32, result = f32, lda = 256, ldb = 96, ldc = 96>, graph.range = array<i64: 12288>}
+
+  // Eight rows by two vectors.
+  // CHECK-LABEL: func.func nested @whole_turned
+  // CHECK: :16 = scf.for
+  func.func nested @whole_turned(index, index, memref<524288xf32>, memref<2048xf32>, memref<1048576xf32>) attributes
+      {exec.product = #exec.product<m = 16384, n = 64, k = 32, operands = f32, result = f32, lda = 16384, ldb = 64, ldc = 64, transpose_a = true>, graph.range = array<i64: 8192>}
+
+  // Not four vectors by six rows, as halves would be.
+  // CHECK-LABEL: func.func nested @whole_narrow
+  // CHECK: :24 = scf.for
+  func.func nested @whole_narrow(index, index, memref<524288xi16>, memref<1048576xi16>, memref<2097152xi16>) attributes
+      {exec.product = #exec.product<m = 1024, n = 2048, k = 512, operands = bf16, result = bf16, lda = 512, ldb = 2048, ldc = 2048>, graph.range = array<i64: 16384>}
 }
 
 // -----
