@@ -20,6 +20,7 @@
 
 #include <chrono>
 #include <dlfcn.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 using namespace mlir;
@@ -52,11 +53,11 @@ public:
     for (Type type : typeOfProductKernel(product).getInputs())
       if (auto buffer = dyn_cast<MemRefType>(type)) {
         int64_t bytes = buffer.getNumElements() * buffer.getElementTypeBitWidth() / 8;
-        // As a program's: from lines of the cache on, each at another place in its page.
-        constexpr int64_t kPage = 4096, kPlace = 21 * 64;
-        memory.emplace_back(
-            static_cast<char *>(std::aligned_alloc(kPage, llvm::alignTo(bytes + 2 * kPage, kPage))),
-            std::free);
+        // As a program's: on huge pages, from lines of the cache on, each at another place in its page.
+        constexpr int64_t kPage = 4096, kPlace = 21 * 64, kHugePage = 2 << 20;
+        int64_t whole = llvm::alignTo(bytes + 2 * kPage, kHugePage);
+        memory.emplace_back(static_cast<char *>(std::aligned_alloc(kHugePage, whole)), std::free);
+        madvise(memory.back().get(), whole, MADV_HUGEPAGE);
         char *begin = memory.back().get() + memory.size() * kPlace % kPage;
         if (buffer.getElementType().isF32())
           fill(reinterpret_cast<float *>(begin), bytes / 4, 0.001f);
@@ -85,6 +86,20 @@ struct Machine {
     rt.pool = &pool;
     rt.prepareTiles(DSOPT_BF16);
   }
+
+  /// Leaves nothing of a product in a cache. In a step its operands were written long before; and a way would
+  /// find more or less of them, by what the way before it read last.
+  void emptyCaches() {
+    constexpr int64_t kLine = 64;
+    pool.split(0, static_cast<int64_t>(other.size()), kLine, [&](int64_t begin, int64_t end, int) {
+      for (int64_t i = begin; i < end; i += kLine)
+        ++other[i];
+    });
+  }
+
+private:
+  /// Several times the last cache, which keeps lines that were read more than once.
+  std::vector<char> other = std::vector<char>(256 << 20);
 };
 } // namespace
 
@@ -199,6 +214,7 @@ static void measure(Machine &machine, MutableArrayRef<Way> ways) {
       runtime::multiply(machine.rt, gemm, buffers[0], buffers[1], buffers[2], /*accumulate=*/false);
   };
   auto seconds = [&](const Way &way, int64_t repeats) {
+    machine.emptyCaches();
     Clock::time_point begin = Clock::now();
     for (int64_t i = 0; i < repeats; ++i)
       call(way);
