@@ -55,6 +55,15 @@ M --tensor-model-parallel-size 2 | tensor parallelism is not available yet
 M --pipeline-model-parallel-size 2 | (of Megatron): write -pp=2
 M --train-iters 100 | write -steps=100
 M --batch-size 8 | write -micro-batch-size=8
+M --num_processes 2 | (of accelerate): write -dp=2
+M --num_machines 2 | torchrun --no-python, srun or mpirun
+M --mixed_precision bf16 | write -precision=bf16
+M --offload_optimizer_device cpu | write -offload-optimizer=cpu
+M --use-flash-attn | attention is found in the model
+M --attn_implementation sdpa | attention is found in the model
+M --compile | all that runs is compiled
+M --torch_dtype bfloat16 | write -precision=fp32|bf16|fp16
+M --wandb-project x | write -log=FILE.jsonl
 M -run -data=D -steps=1 -steps=2 | -steps=1 and -steps=2 contradict each other
 M -run -data=D -lr 1 --lr=0.5 | -lr=1 and -lr=0.5 contradict each other
 M -run -data=D -step 5 | unknown option -step; did you mean -steps?
