@@ -87,7 +87,13 @@ train M -data=D -eval | dsopt eval MODEL measures, dsopt train MODEL trains
 eval M | -eval needs -data=FILE.npz
 export M -resume=run | dsopt export needs -save-weights=FILE.safetensors or -save-onnx=FILE
 predict M -data=D | -predict needs -save-outputs=FILE.npz
-M train | got 2 models
+M train | what to do comes first: dsopt train MODEL.onnx
+trian M | 'trian' is no file: did you mean dsopt train MODEL.onnx?
+train nothere.onnx | cannot read 'nothere.onnx'
+train D -steps 1 -data=D | is not an ONNX model: it does not start with an IR version: its name is that of data
+M --machine_rank 1 | torchrun --no-python, srun or mpirun
+M --main_process_port 29500 | torchrun --no-python, srun or mpirun
+M --config_file accelerate.yaml | write -config=FILE.json
 plan | no model is given
 help learning_rate | write -lr=X
 help zeor | did you mean -zero?

@@ -223,6 +223,17 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
                        runtime::Handover *handover, const std::vector<ConfiguredOption> &configured, int argc,
                        char **argv);
 
+/// What to say of a command line with several words and no file behind one of them: which word was meant.
+static std::string adviseOnWords(ArrayRef<std::string> words) {
+  for (const std::string &word : words)
+    for (const runtime::CommandWord &known : runtime::commandWords())
+      if (!llvm::sys::fs::exists(word) && runtime::editDistance(word, known.name) <= 2)
+        return word == known.name
+                   ? std::string("; what to do comes first: dsopt ") + known.name + " MODEL.onnx"
+                   : "; '" + word + "' is no file: did you mean dsopt " + known.name + " MODEL.onnx?";
+  return "";
+}
+
 /// Under a launcher only one rank of a host compiles: what is wrong before is said by the first of all.
 static int compile(const ParsedOptions &options, const LauncherInfo &launcher, runtime::Handover *handover,
                    const std::vector<ConfiguredOption> &configured, int argc, char **argv, bool &speaks) {
@@ -230,8 +241,12 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, r
     throw Error(1, options.positionals.empty()
                        ? std::string("no model is given: dsopt MODEL.onnx [options], or dsopt --help")
                        : "got " + std::to_string(options.positionals.size()) + " models (" +
-                             options.positionals[0] + ", " + options.positionals[1] + "), expected one");
-  if (options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
+                             options.positionals[0] + ", " + options.positionals[1] + "), expected one" +
+                             adviseOnWords(options.positionals));
+  // A model that cannot be read is named first.
+  const std::string &model = options.positionals[0];
+  bool isThere = model == "-" || llvm::sys::fs::is_regular_file(model);
+  if (isThere && options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
     throw Error(1, std::string(options.has("predict") ? "-predict"
                                : options.has("eval")  ? "-eval"
                                                       : "-run") +

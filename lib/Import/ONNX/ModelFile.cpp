@@ -6,6 +6,7 @@
 
 #include "dsopt/Interfaces/Globs.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -158,6 +159,18 @@ struct Scanner {
     return true;
   }
 };
+
+/// What a file that is no model seems to be, by its name, and what to do with it.
+StringRef adviceFor(StringRef path) {
+  StringRef ending = path.rsplit('.').second;
+  return llvm::StringSwitch<StringRef>(ending)
+      .Cases({"pt", "pth", "bin", "ckpt"},
+             ": its name is that of PyTorch's weights; dsopt.export writes a model "
+             "(docs/Export.md)")
+      .Case("safetensors", ": its name is that of weights, which -weights takes beside a model")
+      .Cases({"npz", "npy"}, ": its name is that of data, which -data takes beside a model")
+      .Default("");
+}
 } // namespace
 
 //===----------------------------------------------------------------------===//
@@ -186,7 +199,8 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
   // A model starts with its IR version (field 1) in whatever writer's hands.
   if (bytes.empty() || bytes[0] != 8) {
     emitError(location) << "'" << path << "' is not an ONNX model: "
-                        << (bytes.empty() ? "it is empty" : "it does not start with an IR version");
+                        << (bytes.empty() ? "it is empty" : "it does not start with an IR version")
+                        << adviceFor(path);
     return nullptr;
   }
   Scanner scanner{bytes, {}, {}, -1};
