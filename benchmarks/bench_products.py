@@ -62,7 +62,11 @@ def arguments(words):
     add("-rounds", type=int, default=9)
     add("-peer-python", default=os.environ.get("DSOPT_PEER_PYTHON"), help="the peers' Python (default: DSOPT_PEER_PYTHON or BUILD/peers)")
     add("--measure", help=argparse.SUPPRESS)
-    return parser.parse_args(words)
+    args = parser.parse_args(words)
+    args.types = [{"fp32": "f32"}.get(type, type) for type in args.types]
+    if wrong := [type for type in args.types if type not in ("f32", "bf16")]:
+        parser.error(f"-types: expected f32 or bf16, got {wrong[0]}")
+    return args
 
 
 class Torch:
