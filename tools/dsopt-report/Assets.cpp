@@ -36,7 +36,7 @@ details { margin-top: 6px; } summary { cursor: pointer; } details .legend { max-
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; } .scroll { overflow-x: auto; }
 th, td { text-align: left; padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { font-weight: 600; } th, .compared td { white-space: nowrap; } thead th { color: var(--soft); font-weight: 500; } code { font: 12px ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
-@media (max-width: 600px) { body { padding: 14px 10px 40px; } figure { padding: 10px 8px; } svg text { font-size: 16px; } }
+@media (max-width: 600px) { body { padding: 14px 10px 40px; } figure { padding: 10px 8px; } svg text { font-size: 14px; } }
 )";
 
 const char *const dsopt::report::kScript = R"(
