@@ -149,6 +149,7 @@ class Engine:
 
     _opened = True
     _closed = False
+    _said_stop: Optional[str] = None  # what `stopped` said last
     _turns: Optional[Turns] = None  # with other engines
 
     def __init__(self, model: Any, example_inputs: Any, config: Any = None, *,
@@ -230,12 +231,15 @@ class Engine:
 
     def step(self, lr: Optional[float] = None) -> None:
         """Hands the step over where its accumulation is complete; else does nothing, as in DeepSpeed. Under
-        lr_schedule="stream" `lr` is its learning rate."""
+        lr_schedule="stream" `lr` is its learning rate. A step for a run that has stopped meanwhile is left out."""
         self._check_open()
         if not self.is_gradient_accumulation_boundary():
             if len(self._step) > self.gradient_accumulation_steps:
                 raise RuntimeError(f"{len(self._step)} micro-batches without a step(); a step takes "
                                    f"{self.gradient_accumulation_steps}")
+            return
+        if self.stopped is not None:
+            self._step = []
             return
         self._catch_up()
         # Rank d takes a contiguous block of the step's micro-batches.
@@ -341,7 +345,8 @@ class Engine:
     @property
     def stopped(self) -> Optional[str]:
         """Why a callback has ended the run, where one has: the loop should end, too."""
-        return self._run.stopped
+        self._said_stop = self._run.stopped
+        return self._said_stop
 
     @property
     def global_steps(self) -> int:
@@ -461,15 +466,16 @@ class Engine:
 
     @property
     def _is_open(self) -> bool:
-        return self._result is None and not self._closed and self.stopped is None
+        return self._result is None and not self._closed and self._run.stopped is None
 
     def _check_open(self) -> None:
         if self._result is not None:
             raise RuntimeError("the engine has finished")
         if self._closed:
             raise RuntimeError("the engine is closed")
-        if self.stopped is not None:
-            raise DsoptError(f"the run was stopped: {self.stopped} (engine.stopped says so; finish() ends it)", 3)
+        # Only what the loop could have seen: the run may stop at any moment between its look and the next step.
+        if self._said_stop is not None:
+            raise DsoptError(f"the run was stopped: {self._said_stop} (engine.stopped says so; finish() ends it)", 3)
 
     def _split(self, inputs: Dict[str, np.ndarray]) -> List[Dict[str, np.ndarray]]:
         parts: List[Dict[str, np.ndarray]] = [{} for _ in range(self.data_parallel_size)]

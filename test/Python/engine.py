@@ -6,6 +6,7 @@ import copy
 import os
 import sys
 import tempfile
+import time
 import warnings
 
 source, build = map(os.path.abspath, sys.argv[1:3])
@@ -130,6 +131,22 @@ fails(dsopt.DsoptError, lambda: engine(*batch(8)), "the run was stopped: on_step
 result = engine.finish()
 check(result.status == "stopped" and result.steps == engine.global_steps and result.weights, result)
 check([one for one in seen if isinstance(one, int)] == list(range(result.steps)), seen)
+
+# It may stop between a look at it and the next step, which is left out then.
+engine = dsopt.initialize(model, batch(8), on_step=lambda record: record["step"] < 1)
+for _ in range(2):
+    engine.backward(engine(*batch(8)))
+    engine.step()
+check(engine.stopped is None or "on_step" in engine.stopped, engine.stopped)
+engine._said_stop = None  # as if the look had been before it
+loss = engine(*batch(8))
+while engine._run.stopped is None:
+    engine._run.poll()
+    time.sleep(0.01)
+engine.backward(loss)
+engine.step()
+check("on_step" in engine.stopped, engine.stopped)
+check(engine.finish(load=False).steps == 2, "steps of a run that was stopped")
 
 # Losses are numbers to compute with, before they are known; eval() measures, parameters() are as they are now.
 model = Net()
