@@ -149,7 +149,7 @@ class Engine:
 
     _opened = True
     _closed = False
-    _said_stop: Optional[str] = None  # what `stopped` said last
+    _said_stop: Optional[str] = None  # what `stopped` said last: to the loop, or to its last step
     _turns: Optional[Turns] = None  # with other engines
 
     def __init__(self, model: Any, example_inputs: Any, config: Any = None, *,
@@ -500,7 +500,7 @@ class Engine:
             self._run.poll()
             self._collect_from(self._run.metrics)
             ended = not running and self._run.stream.written > len(self._done)  # type: ignore[union-attr]
-            if ended and self.stopped is None:
+            if ended and self._run.stopped is None:
                 raise DsoptError("the run was interrupted", 3)
         return len(self._done)
 
@@ -516,8 +516,8 @@ class Engine:
         while self._collect() <= step:
             if not wait:
                 return None
-            if self.stopped is not None and not self._run.running and self._collect() <= step:
-                raise DsoptError(f"the run was stopped before step {step}: {self.stopped}", 3)
+            if self._run.stopped is not None and not self._run.running and self._collect() <= step:
+                raise DsoptError(f"the run was stopped before step {step}: {self._run.stopped}", 3)
             if self._run.stream.written <= step:  # type: ignore[union-attr]
                 raise RuntimeError(f"a loss is known once its step is done: {len(self._step)} of "
                                    f"{self.gradient_accumulation_steps} micro-batches of step {step} have come to "
