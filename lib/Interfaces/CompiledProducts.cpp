@@ -14,6 +14,10 @@ static bool hasFeature(TargetAttr target, StringRef name) {
   });
 }
 
+bool dsopt::multipliesTiles(TargetAttr target, Type operands) {
+  return operands.isBF16() && hasFeature(target, "amx-tile") && hasFeature(target, "amx-bf16");
+}
+
 bool dsopt::compilesProducts(TargetAttr target, Type operands, Type result) {
   if (target.getKind() != TargetKind::CPU)
     return false;

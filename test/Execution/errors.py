@@ -3,6 +3,7 @@
 usage: errors.py DSOPT
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -85,6 +86,8 @@ refused("nothing in -freeze", run("-freeze=nothing*"), "nothing*")
 refused("unwritable output", run("-save-weights=/proc/none/weights.safetensors"), "/proc/none")
 refused("unwritable program", [dsopt, mlp, "-o", "/proc/none/train"], "/proc/none")
 refused("unwritable program of a run", run("-o=/proc/none/train"), "-run and -o exclude each other")
+if not re.search(r"\bamx_tile\b", open("/proc/cpuinfo").read()):
+    refused("another processor", run("-arch=sapphirerapids"), "compiled for sapphirerapids, but this machine's CPU has no ", "-arch=native")
 refused("budget", run("-device-memory=1k"), "the model needs", "more than the 1024 that -device-memory allows")
 refused("budget names no operation", run("-device-memory=1k"), "error: the model needs")
 refused("fixed rows", run("-micro-batch-size=4"), "-micro-batch-size=4 does not match input 'labels', whose first dimension is 8",

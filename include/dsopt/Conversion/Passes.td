@@ -196,7 +196,8 @@ def ProductToLoops : Pass<"product-to-loops", "::mlir::func::FuncOp"> {
     An element of the result is a chain of fused multiplications and additions over each run, from 0; runs
     are added in order, the first to what is there or to the addend. So its bits do not depend on how
     blocks are chosen or the range is cut. In bf16, which takes AVX-512 BF16, a link of the chain is two
-    neighbours, as VDPBF16PS adds them, and a result in bf16 is rounded once, when its sum is complete.
+    neighbours, as VDPBF16PS adds them, and a result in bf16 is rounded once, when its sum is complete. On a
+    processor with AMX a link is what TDPBF16PS adds: 32 elements, those that are missing at the end zero.
 
     Scratch is on the stack: a panel of b (192 KiB), where columns of a lie far apart some rows of it (512 KiB),
     and sums of such rows where the result is in bf16.
@@ -217,8 +218,9 @@ def ProductToLoops : Pass<"product-to-loops", "::mlir::func::FuncOp"> {
           vector.maskedstore %c[%atC], %mask, %sums#0 : ...
     ```
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
-                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::amx::AMXDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
 //===----------------------------------------------------------------------===//

@@ -50,16 +50,23 @@ Blocking::Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingA
       copiesA(choice.getCopiesA()), packing(choice.getPacking()) {
   if (choice.getResultAhead() >= 0)
     resultAhead = choice.getResultAhead();
+  inTiles = multipliesTiles(target, product.getOperands());
   int64_t bytes = bytesOf(product), group = 4 / bytes, depth = std::min(product.getK(), kDepth);
-  int64_t groups = (depth + group - 1) / group;
+  // What fills a tile up is zero.
+  int64_t link = inTiles ? kTileDepth : group, groups = (depth + link - 1) / link * (link / group);
   if (packing == ProductPacking::Fused || packing == ProductPacking::Transpose)
     copyElements = groups * columns.largest() * lanes * group;
   if (copiesA) {
     // Blocks would else begin in one set of the first cache.
     constexpr int64_t kBetween = 64;
-    widthOfCopyA = llvm::PowerOf2Ceil(rows.largest());
+    widthOfCopyA = inTiles ? tilesOf(rows.largest()) * kTileRows : llvm::PowerOf2Ceil(rows.largest());
     blockOfCopyA = groups * widthOfCopyA * group + kBetween / bytes;
     copyOfAElements = bands.largest() * blockOfCopyA;
+  }
+  if (inTiles) {
+    sumElements = rows.largest() * columns.largest() * lanes;
+    if (!copiesA && product.getK() % kTileDepth)
+      restElements = rows.largest() * kTileDepth;
   }
   if (!keepsSums(product))
     return;
@@ -70,10 +77,28 @@ Blocking::Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingA
 }
 
 int64_t Blocking::scratchBytes(exec::ProductAttr product) const {
-  return (copyElements + copyOfAElements) * bytesOf(product) + apartElements * 4;
+  return (copyElements + copyOfAElements + restElements) * bytesOf(product) +
+         (apartElements + sumElements) * 4;
+}
+
+/// Two tiles of rows by two of columns with what they are products of take all eight; of one row of tiles so
+/// many hide how long each waits for its last sum.
+static exec::BlockingAttr chooseTiles(exec::ProductAttr product, TargetAttr target) {
+  int64_t m = product.getM(), run = std::min(product.getK(), Blocking::kDepth), lanes = Registers(target).lanes;
+  Panels columns((product.getN() + lanes - 1) / lanes, m > Blocking::kTileRows ? 2 : 6);
+  Panels rows(m, 2 * Blocking::kTileRows);
+  // What all panels of columns read of a stays in the second cache.
+  int64_t inBand = columns.count > 1 ? kSecondCache / (run * bytesOf(product)) : m;
+  Panels bands(rows.count, std::max<int64_t>(inBand / rows.largest(), 1));
+  return exec::BlockingAttr::get(
+      product.getContext(), rows.largest(), columns.largest(), bands.largest(),
+      product.getTransposeB() ? ProductPacking::Transpose : ProductPacking::Fused, product.getTransposeA(),
+      /*resultAhead=*/-1);
 }
 
 exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
+  if (multipliesTiles(target, product.getOperands()))
+    return chooseTiles(product, target);
   Registers registers(target);
   int64_t m = product.getM(), n = product.getN(), k = product.getK();
   int64_t vectors = (n + registers.lanes - 1) / registers.lanes;
@@ -169,6 +194,21 @@ bool dsopt::isCompiled(exec::ProductAttr product, TargetAttr target) {
   return compilesProducts(target, product.getOperands(), product.getResult());
 }
 
+/// What of them is no matter of other products too.
+static std::string problemOfTiles(exec::ProductAttr product, const Blocking &blocking) {
+  if (blocking.packing == ProductPacking::None || blocking.packing == ProductPacking::Registers)
+    return "tiles are of copies of b, expected packing fused or transpose";
+  int64_t few = std::min(product.getM(), Blocking::kTileRows);
+  if (blocking.rows.size < few)
+    return llvm::formatv("tiles have {0} rows, got blocks of {1}", few, blocking.rows.size);
+  constexpr int64_t kTiles = 8;
+  int64_t ofRows = Blocking::tilesOf(blocking.rows.largest());
+  if (int64_t needed = ofRows * blocking.columns.largest() + ofRows + 1; needed > kTiles)
+    return llvm::formatv("sums, their rows' part of a and one of b take {0} tiles, and there are {1}", needed,
+                         kTiles);
+  return "";
+}
+
 std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec::BlockingAttr choice) {
   Registers registers(target);
   Blocking blocking(product, target, choice);
@@ -178,11 +218,15 @@ std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec:
   if (turnsB != (inRegisters || blocking.packing == ProductPacking::Transpose))
     return turnsB ? "b lies transposed, expected packing transpose or registers"
                   : "b does not lie transposed, expected packing none or fused";
+  if (blocking.inTiles)
+    if (std::string problem = problemOfTiles(product, blocking); !problem.empty())
+      return problem;
   if (inRegisters && (vectors > 1 || rows > registers.besideSquare()))
     return llvm::formatv("a square of b in registers leaves room for one vector of at most {0} rows, got "
                          "vectors = {1} and rows = {2}",
                          registers.besideSquare(), vectors, rows);
-  if (int64_t needed = rows * vectors + vectors + 1; !inRegisters && needed > registers.count)
+  if (int64_t needed = rows * vectors + vectors + 1;
+      !inRegisters && !blocking.inTiles && needed > registers.count)
     return llvm::formatv("sums, a line of b and a factor take {0} registers, and there are {1}", needed,
                          registers.count);
   if (blocking.copiesA && !turnsA)

@@ -5,7 +5,8 @@
 // copied is chosen (exec::BlockingAttr), by a model of the processor or by a table; the
 // rest follows from it. None of it changes a bit: each element is one chain of fused
 // multiplications and additions for kDepth elements of the contraction at a time, from 0,
-// and these sums are added in order.
+// and these sums are added in order. In bf16 on a processor with AMX a link of the chain is what
+// an instruction adds: kTileDepth elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +35,13 @@ struct Blocking {
   /// Elements of the contraction that one chain adds. Part of the bits; parts of products begin at multiples.
   static constexpr int64_t kDepth = 1024;
 
-  int64_t lanes = 0; ///< of a vector
-  Panels rows;       ///< of rows
-  Panels columns;    ///< of vectors; the last vector may have fewer columns
+  /// Of AMX: rows of a tile, unless a product has fewer, and elements of the contraction that one has.
+  static constexpr int64_t kTileRows = 16, kTileDepth = 32;
+
+  int64_t lanes = 0;    ///< of a vector
+  bool inTiles = false; ///< a block's sums are tiles, each of a vector's columns
+  Panels rows;          ///< of rows
+  Panels columns;       ///< of vectors; the last vector may have fewer columns
   /// Of blocks of rows: what all columns are computed for, one after the other.
   Panels bands;
   bool copiesA = false; ///< a band of a is copied before, block of rows by block of rows
@@ -57,8 +62,13 @@ struct Blocking {
 
   /// Elements of a thread's scratch: a panel of b, a band of a by blocks of rows, sums that are kept.
   int64_t copyElements = 0, copyOfAElements = 0, apartElements = 0;
+  /// With tiles: a block's sums, and what its rows of a have that fill no tile.
+  int64_t sumElements = 0, restElements = 0;
   int64_t widthOfCopyA = 0; ///< rows of a block, with what fills them up
   int64_t blockOfCopyA = 0; ///< elements from one block to the next
+  /// Tiles that hold so many rows; those of the last one may be the one's before as well.
+  static int64_t tilesOf(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
+  int64_t rowsOfTile() const { return std::min(rows.largest(), kTileRows); }
   /// All of it.
   int64_t scratchBytes(exec::ProductAttr product) const;
 };

@@ -14,10 +14,21 @@ static constexpr int64_t kLinesAhead = 8;
 /// What is asked for of a column of b that lies as a line, before it is read.
 static constexpr int64_t kBytesAhead = 512;
 
+std::pair<Value, Value> ProductEmitter::rowsOfBlock(const Band &band, Value place) {
+  int64_t size = blocking.rows.size, larger = blocking.rows.larger;
+  Value block = add(band.first, place), row = multiply(block, size), count = index(size);
+  if (larger) {
+    row = add(row, least(block, index(larger)));
+    Value isLarger = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block, index(larger));
+    count = arith::SelectOp::create(b, isLarger, index(size + 1), count);
+  }
+  return {row, count};
+}
+
 void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
   if (!product.getTransposeA())
     llvm_unreachable("rows of a are read where they lie");
-  int64_t size = blocking.rows.size, larger = blocking.rows.larger;
+  bool isEven = !blocking.rows.larger && blocking.rows.size == blocking.widthOfCopyA;
   auto type = VectorType::get({blocking.widthOfCopyA}, stored);
   auto placeType = VectorType::get({blocking.widthOfCopyA}, b.getIndexType());
   Value lanes = arith::ConstantOp::create(
@@ -27,17 +38,12 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
     loop(from, to, 1, [&](Value step, ValueRange) {
       Value line = add(ofA, multiply(add(run.begin, multiply(step, group)), product.getLda()));
       loop(index(0), index(band.count), 1, [&](Value place, ValueRange) {
-        Value block = add(band.first, place), row = multiply(block, size), count = index(size);
-        if (larger) {
-          row = add(row, least(block, index(larger)));
-          Value isLarger = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block, index(larger));
-          count = arith::SelectOp::create(b, isLarger, index(size + 1), count);
-        }
+        auto [row, count] = rowsOfBlock(band, place);
         // The same of later lines, which lie too far apart for the processor to see it coming.
         for (int64_t element = 0; element < group; ++element)
           prefetch(lhs, add(add(line, (kLinesAhead * group + element) * product.getLda()), row));
-        auto read = [&](Value at) -> Value {
-          if (!larger && size == blocking.widthOfCopyA)
+        auto read = [&, count = count](Value at) -> Value {
+          if (isEven)
             return vector::LoadOp::create(b, type, lhs, at);
           Value end = vector::BroadcastOp::create(b, placeType, count);
           Value mask = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lanes, end);
@@ -77,6 +83,30 @@ ProductEmitter::Values ProductEmitter::emitSquare(const Panel &panel, int64_t ve
   return columns;
 }
 
+void ProductEmitter::emitCopy(const Panel &panel, const Run &run) {
+  Value firstB = add(ofB, add(multiply(run.begin, product.getLdb()), panel.column));
+  int64_t inLine = panel.vectors * blocking.lanes * group;
+  auto copyLines = [&](Value from, Value to, bool isHalf) {
+    loop(from, to, 1, [&](Value step, ValueRange) {
+      emitLine(panel, add(firstB, multiply(step, group * product.getLdb())), multiply(step, inLine),
+               Source::GivenAndCopied, isHalf);
+      return Values();
+    });
+  };
+  Value whole = quotient(run.depth, group), end = quotient(run.depth, group, /*up=*/true);
+  copyLines(index(0), whole, /*isHalf=*/false);
+  if (product.getK() % group)
+    copyLines(whole, end, /*isHalf=*/true);
+  if (product.getK() % Blocking::kTileDepth) {
+    Value filled =
+        multiply(quotient(run.depth, Blocking::kTileDepth, /*up=*/true), Blocking::kTileDepth / group);
+    loop(multiply(end, inLine), multiply(filled, inLine), blocking.lanes * group, [&](Value at, ValueRange) {
+      store(zeros(lineType), copy, at, blocking.lanes * group);
+      return Values();
+    });
+  }
+}
+
 void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
   int64_t lanes = blocking.lanes, elements = lanes * group, rest = product.getK() % elements;
   Value firstB = add(ofB, add(multiply(panel.column, product.getLdb()), run.begin));
@@ -86,7 +116,8 @@ void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
     for (int64_t v = 0; v < panel.vectors; ++v) {
       Value at = add(add(firstB, first), v * lanes * product.getLdb());
       Values lines = emitSquare(panel, v, at, count, /*prefetches=*/false);
-      for (int64_t line = 0; line < (count + group - 1) / group; ++line)
+      // With what fills a tile up, or what there is.
+      for (int64_t line = 0; line < (blocking.inTiles ? lanes : (count + group - 1) / group); ++line)
         store(lines[line], copy, add(firstLine, (line * panel.vectors + v) * elements), elements);
     }
   };

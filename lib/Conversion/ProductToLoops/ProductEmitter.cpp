@@ -46,6 +46,10 @@ ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product,
     copyA = scratch(blocking.copyOfAElements, stored);
   if (blocking.apartElements)
     apart = scratch(blocking.apartElements, b.getF32Type());
+  if (blocking.sumElements)
+    sumsOfTiles = scratch(blocking.sumElements, b.getF32Type());
+  if (blocking.restElements)
+    restOfA = scratch(blocking.restElements, stored);
 }
 
 //===----------------------------------------------------------------------===//
@@ -186,7 +190,7 @@ void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
     });
   overRuns([&](const Run &run) {
     if (blocking.copiesA)
-      emitCopyOfA(band, run);
+      blocking.inTiles ? emitTurnedCopyOfA(band, run) : emitCopyOfA(band, run);
     overColumns(band, first, last, [&](const Panel &panel, Value firstRow, Value lastRow) {
       emitPanel(band, panel, run, firstRow, lastRow);
     });
@@ -195,18 +199,21 @@ void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
 
 void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &run, Value first,
                                Value last) {
-  if (blocking.packing == ProductPacking::Transpose) {
+  bool isTurned = blocking.packing == ProductPacking::Transpose;
+  if (isTurned || blocking.inTiles) {
     Value isAsked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first, last);
-    branch(isAsked, [&] { emitTransposedCopy(panel, run); });
+    branch(isAsked, [&] { isTurned ? emitTransposedCopy(panel, run) : emitCopy(panel, run); });
   }
   Value from = add(band.first, first);
   overPanels(blocking.rows, from, add(band.first, last), [&](Value place, Value row, int64_t count, bool) {
     Rows rows = {row, count, subtract(place, band.first)};
     if (blocking.packing == ProductPacking::None || blocking.packing == ProductPacking::Registers)
       return emitBlock(panel, run, rows, Source::Given);
+    if (blocking.inTiles)
+      return emitBlock(panel, run, rows, Source::Copy);
     if (blocking.columns.count > 1)
       rows.ahead = linesAhead(band, panel, run, rows);
-    if (blocking.packing == ProductPacking::Transpose)
+    if (isTurned)
       return emitBlock(panel, run, rows, Source::Copy);
     branch(
         isEqual(place, from), [&] { emitBlock(panel, run, rows, Source::GivenAndCopied); },
@@ -229,6 +236,8 @@ void ProductEmitter::emitBlock(const Panel &panel, const Run &run, const Rows &r
       for (int64_t v = 0; v < panel.vectors; ++v)
         prefetch(result, add(first, r * product.getLdc() + v * blocking.lanes), /*isNear=*/true);
   }
+  if (blocking.inTiles)
+    return emitBlockOfTiles(panel, run, rows);
   emitStores(panel, run, rows, emitSums(panel, run, rows, source));
 }
 
@@ -454,6 +463,8 @@ Value ProductEmitter::placeApart(const Panel &panel, const Rows &rows, int64_t r
   int64_t inRow = blocking.columns.largest() * blocking.lanes, inBlock = blocking.rows.largest() * inRow;
   Value first = add(multiply(subtract(panel.place, firstApart), blocking.bands.largest() * inBlock),
                     multiply(rows.place, inBlock));
+  if (rows.skipped)
+    first = add(first, multiply(rows.skipped, inRow));
   return add(first, row * inRow + vector * blocking.lanes);
 }
 

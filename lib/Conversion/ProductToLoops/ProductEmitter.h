@@ -53,6 +53,7 @@ private:
     int64_t count;
     mlir::Value place;
     Ahead ahead = {};
+    mlir::Value skipped = nullptr; ///< rows of the block before these; null: none
   };
   /// Where a block's line of b comes from.
   enum class Source { Given, GivenAndCopied, Copy };
@@ -83,6 +84,10 @@ private:
   /// The same with b from registers.
   Values emitSumsOfSquares(const Panel &panel, const Run &run, const Rows &rows, mlir::Value firstA,
                            int64_t rowStride, int64_t stepA);
+  // ProductTiles.cpp: the same in AMX's tiles.
+  void emitBlockOfTiles(const Panel &panel, const Run &run, const Rows &rows);
+  void emitSumsOfTiles(const Panel &panel, const Run &run, const Rows &rows);
+  void emitTurnedCopyOfA(const Band &band, const Run &run);
   /// The line of a panel at a group of the contraction; with `isHalf` of the group's first element alone.
   Values emitLine(const Panel &panel, mlir::Value atGiven, mlir::Value atCopy, Source source, bool isHalf);
   /// A group of a's elements in all lanes.
@@ -100,11 +105,14 @@ private:
   void storeApart(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
 
   // ProductCopies.cpp
+  void emitCopy(const Panel &panel, const Run &run);
   void emitTransposedCopy(const Panel &panel, const Run &run);
   /// What a vector's columns have of `count` elements of the contraction from `at` on, as lines; `at` is the
   /// first column's.
   Values emitSquare(const Panel &panel, int64_t vector, mlir::Value at, int64_t count, bool prefetches);
   void emitCopyOfA(const Band &band, const Run &run);
+  /// The first row of the band's block at a place, and how many there are.
+  std::pair<mlir::Value, mlir::Value> rowsOfBlock(const Band &band, mlir::Value place);
   /// What a block asks for of the lines of b that are read next.
   Ahead linesAhead(const Band &band, const Panel &panel, const Run &run, const Rows &rows);
   void prefetchAhead(const Ahead &ahead, mlir::Value step);
@@ -124,7 +132,8 @@ private:
   int64_t tail;              ///< columns of the last vector
   int64_t depth;             ///< of the longest run
   mlir::Value firstApart;    ///< the first panel whose sums are kept now
-  mlir::Value low, high, lhs, rhs, addend, bias, result, accumulates, copy, copyA, apart;
+  mlir::Value low, high, lhs, rhs, addend, bias, result, accumulates, copy, copyA, apart, sumsOfTiles,
+      restOfA;
   mlir::Value ofA, ofB, ofC; ///< where the matrix begins
 };
 

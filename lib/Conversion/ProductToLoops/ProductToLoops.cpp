@@ -3,6 +3,7 @@
 #include "ProductEmitter.h"
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "mlir/Dialect/AMX/AMXDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"

@@ -14,6 +14,7 @@ static bool supports(const std::string &feature) {
   CHECK("avx512bw") CHECK("avx512dq") CHECK("avx512vl") CHECK("avx512ifma") CHECK("avx512vbmi")
   CHECK("avx512vbmi2") CHECK("avx512vnni") CHECK("avx512bitalg") CHECK("avx512vpopcntdq")
   CHECK("avx512bf16") CHECK("gfni") CHECK("vpclmulqdq")
+  CHECK("amx-tile") CHECK("amx-bf16")
 #undef CHECK
       // clang-format on
       return true; // nothing the generated code depends on

@@ -92,3 +92,33 @@ module @kernels attributes {dsopt.target = #target} {
       {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1000, packing = none, copies_a = true>,
        exec.product = #exec.product<m = 1600, n = 4, k = 1000, operands = f32, result = f32, lda = 1600, ldb = 4, ldc = 4, transpose_a = true>, graph.range = array<i64: 200>}
 }
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "sapphirerapids", threads = 1, vector_bits = 512, features = ["+amx-bf16", "+amx-tile", "+avx512bf16", "+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{tiles are of copies of b, expected packing fused or transpose}}
+  func.func nested @product0(index, index, memref<1024xi16>, memref<1024xi16>, memref<1024xi16>) attributes
+      {exec.blocking = #exec.blocking<rows = 32, vectors = 2, band = 1, packing = none>,
+       exec.product = #exec.product<m = 32, n = 32, k = 32, operands = bf16, result = bf16, lda = 32, ldb = 32, ldc = 32>, graph.range = array<i64: 2>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "sapphirerapids", threads = 1, vector_bits = 512, features = ["+amx-bf16", "+amx-tile", "+avx512bf16", "+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{tiles have 16 rows, got blocks of 8}}
+  func.func nested @product0(index, index, memref<1024xi16>, memref<1024xi16>, memref<1024xi16>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 2, band = 1, packing = fused>,
+       exec.product = #exec.product<m = 32, n = 32, k = 32, operands = bf16, result = bf16, lda = 32, ldb = 32, ldc = 32>, graph.range = array<i64: 8>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "sapphirerapids", threads = 1, vector_bits = 512, features = ["+amx-bf16", "+amx-tile", "+avx512bf16", "+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{sums, their rows' part of a and one of b take 9 tiles, and there are 8}}
+  func.func nested @product0(index, index, memref<1024xi16>, memref<2048xi16>, memref<2048xi16>) attributes
+      {exec.blocking = #exec.blocking<rows = 32, vectors = 3, band = 1, packing = fused>,
+       exec.product = #exec.product<m = 32, n = 48, k = 32, operands = bf16, result = bf16, lda = 32, ldb = 48, ldc = 48>, graph.range = array<i64: 3>}
+}

@@ -114,3 +114,27 @@ module attributes {dsopt.target = #target} {
   func.func nested @short_narrow(index, index, memref<2097152xi16>, memref<524288xi16>, memref<4194304xi16>) attributes
       {exec.product = #exec.product<m = 4096, n = 1024, k = 512, operands = bf16, result = bf16, lda = 512, ldb = 1024, ldc = 1024>, graph.range = array<i64: 87424>}
 }
+
+// -----
+
+// AMX: in 16 bits two tiles of rows by two of columns, or one by six; the last tile of rows ends with the block. Other types have none.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "sapphirerapids", threads = 2, vector_bits = 512, features = ["+amx-bf16", "+amx-tile", "+avx512f", "+avx512bf16", "+fma"]>
+module attributes {dsopt.target = #target} {
+  // CHECK-LABEL: func.func nested @tiles
+  // CHECK: :4 = scf.for {{.*}} -> (!amx.tile<16x16xf32>, !amx.tile<16x16xf32>, !amx.tile<16x16xf32>, !amx.tile<16x16xf32>)
+  // CHECK-COUNT-2: amx.tile_load %arg2[{{.*}}], %c64{{.*}} : memref<1600xi16> into !amx.tile<16x32xbf16>
+  func.func nested @tiles(index, index, memref<1600xi16>, memref<8192xi16>, memref<3200xi16>) attributes
+      {exec.product = #exec.product<m = 25, n = 128, k = 64, operands = bf16, result = bf16, lda = 64, ldb = 128, ldc = 128>, graph.range = array<i64: 8>}
+
+  // CHECK-LABEL: func.func nested @few_rows
+  // CHECK: :6 = scf.for
+  // CHECK: amx.tile_mulf {{.*}} : !amx.tile<5x32xbf16>, !amx.tile<16x32xbf16>, !amx.tile<5x16xf32>
+  func.func nested @few_rows(index, index, memref<320xi16>, memref<6144xi16>, memref<480xi16>) attributes
+      {exec.product = #exec.product<m = 5, n = 96, k = 64, operands = bf16, result = bf16, lda = 64, ldb = 96, ldc = 96>, graph.range = array<i64: 6>}
+
+  // CHECK-LABEL: func.func nested @wide
+  // CHECK-NOT: amx
+  // CHECK: return
+  func.func nested @wide(index, index, memref<1600xf32>, memref<8192xf32>, memref<3200xf32>) attributes
+      {exec.product = #exec.product<m = 25, n = 128, k = 64, operands = f32, result = f32, lda = 64, ldb = 128, ldc = 128>, graph.range = array<i64: 32>}
+}

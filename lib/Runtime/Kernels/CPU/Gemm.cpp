@@ -36,6 +36,7 @@ bool hasAll(const std::vector<std::string> &features, std::initializer_list<cons
 void limitLibraries(const std::vector<std::string> &features) {
   selectAttention(features);
   selectPeak(features);
+  allowTiles(features);
   auto has = [&](std::initializer_list<const char *> names) { return hasAll(features, names); };
   bool wide = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"});
   dnnl_cpu_isa_t isa = wide && has({"avx512bf16"}) ? dnnl_cpu_isa_avx512_core_bf16

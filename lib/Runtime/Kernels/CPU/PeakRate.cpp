@@ -63,6 +63,26 @@ __attribute__((target("avx512f,avx512bf16"))) void runNarrow(int64_t rounds) {
       sum = (Floats16)_mm512_dpbf16_ps((__m512)sum, x, x);
   }
 }
+
+constexpr int kTileChains = 6;
+/// Sums of tiles, of 16 rows of 64 bytes as all eight are.
+__attribute__((target("amx-tile,amx-bf16"))) void runTiles(int64_t rounds) {
+  struct alignas(64) {
+    uint8_t palette = 1, first = 0, reserved[14] = {};
+    uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } shapes;
+  _tile_loadconfig(&shapes); // which zeroes them
+  for (int64_t round = 0; round < rounds; ++round) {
+    _tile_dpbf16ps(0, 6, 7);
+    _tile_dpbf16ps(1, 6, 7);
+    _tile_dpbf16ps(2, 6, 7);
+    _tile_dpbf16ps(3, 6, 7);
+    _tile_dpbf16ps(4, 6, 7);
+    _tile_dpbf16ps(5, 6, 7);
+  }
+  _tile_release();
+}
 #endif
 void runPlain(int64_t rounds) { runChains<Floats4, kChains>(rounds); }
 
@@ -78,6 +98,8 @@ void dsopt::runtime::selectPeak(const std::vector<std::string> &features) {
   narrow = wide;
   if (hasAll(features, {"avx512f", "avx512bf16"}))
     narrow = {runNarrow, kWideChains * 32 * 2};
+  if (hasAll(features, {"amx-tile", "amx-bf16"}))
+    narrow = {runTiles, kTileChains * 16 * 16 * 32 * 2};
 #endif
 }
 

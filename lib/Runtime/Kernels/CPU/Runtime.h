@@ -50,7 +50,7 @@ namespace dsopt::runtime {
 
 /// The version of the choice of library, algorithm and tiles for matrix products, and of their kernels' order
 /// of additions and what they add beside (compile-products, raise-epilogues).
-inline constexpr int kKernelTable = 5;
+inline constexpr int kKernelTable = 6;
 
 /// To be called first in every thread that computes: libraries run serially in it.
 void prepareThread();
@@ -64,6 +64,10 @@ bool hasAll(const std::vector<std::string> &features, std::initializer_list<cons
 
 /// Chooses attention's instruction set from the same features; limitLibraries calls it.
 void selectAttention(const std::vector<std::string> &features);
+
+/// Asks Linux to let this process use AMX's tiles where the same features have them; limitLibraries calls it.
+/// Throws where it does not.
+void allowTiles(const std::vector<std::string> &features);
 
 /// Chooses what measurePeak measures from the same features; limitLibraries calls it.
 void selectPeak(const std::vector<std::string> &features);

@@ -6,7 +6,7 @@ import random, sys
 import products
 from products import Product
 
-LANES = {"x86-64-v3": 8, "x86-64-v4": 16, "cooperlake": 16}
+LANES = {"x86-64-v3": 8, "x86-64-v4": 16, "cooperlake": 16, products.TILES: 16}
 
 
 def shapes():
@@ -35,10 +35,21 @@ def draw(product, arch, random):
         return rows, vectors, random.choice([1, 2, 3, 100]), packing, copies, random.choice([-1, 0, 1, 7])
 
 
+def draw_tiles(product, random):
+    """The same on a processor with AMX: no fewer rows than a tile has, and eight tiles."""
+    while True:
+        rows, vectors = random.randint(1, 64), random.randint(1, 6)
+        blocks, tiles = -(-product.m // rows), -(-min(rows, product.m) // 16)
+        if product.m // blocks >= min(product.m, 16) and tiles * vectors + tiles + 1 <= 8:
+            return (rows, vectors, random.choice([1, 2, 100]), "transpose" if product.turns_b else "fused", bool(product.turns_a),
+                    random.choice([-1, 0, 7]))
+
+
 def table(some, arch, random):
     choices = []
     for product in some:
-        rows, vectors, band, packing, copies, ahead = draw(product, arch, random)
+        rows, vectors, band, packing, copies, ahead = (draw_tiles(product, random) if arch == products.TILES else
+                                                       draw(product, arch, random))
         batch = 1
         for extent in product.batch:
             batch *= extent
@@ -49,12 +60,12 @@ def table(some, arch, random):
     return f'#exec.gemm_table<arch = "{arch}", vector_bits = {32 * LANES[arch]}, choices = [{", ".join(dict.fromkeys(choices))}]>'
 
 
-def main(opt, folder, rounds="4", seed="0"):
+def main(opt, folder, rounds="6", seed="0"):
     references, there, checked = products.compile_references(folder), products.processors_here(), 0
     for number in range(int(rounds) if there else 0):
-        arch, types = (there[0], there[-1])[number % 2]
+        arch, types = (there[0], there[-1], (products.TILES, ["bf16"]))[number % 3]
         # A table has one choice for products that differ in their result alone.
-        some = [product for product in shapes() if product.type in types and (product.type != "bf16" or product.result == ("f32", "bf16")[number // 2 % 2])]
+        some = [product for product in shapes() if product.type in types and (product.type != "bf16" or product.result == ("f32", "bf16")[number // 3 % 2])]
         choices = table(some, arch, random.Random(f"{seed} {number}"))
         library, calls = products.compile_kernels(opt, f"{folder}/{number}", some, arch, "-O1", choices)
         for index, (product, call) in enumerate(zip(some, calls)):

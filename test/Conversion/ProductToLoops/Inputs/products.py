@@ -1,13 +1,17 @@
 """Compiles products to kernels for several processors, runs them, compares with reference.c bit for bit.
 
 usage: products.py DSOPT-OPT FOLDER. Each kernel runs whole and cut at odd places, so that any number of threads is
-covered; what lies between the result's lines and around it stays as it was."""
-import ctypes, itertools, os, re, subprocess, sys
+covered; what lies between the result's lines and around it stays as it was. Between the lines of a and b there is NaN, and
+behind their last elements memory that cannot be read."""
+import ctypes, itertools, mmap, os, re, subprocess, sys
 import numpy as np
 
 #: -arch, what /proc/cpuinfo says of machines that have it, and types of a and b: the first and the last that the machine
 #: has, which have the same bits.
 PROCESSORS = [("x86-64-v3", "avx2", ["f32"]), ("x86-64-v4", "avx512f", ["f32"]), ("cooperlake", "avx512_bf16", ["f32", "bf16"])]
+#: One with AMX, which kernels of bf16 are compiled for and run on any machine with tiles in software.
+TILES = "sapphirerapids"
+HERE = os.path.dirname(os.path.abspath(__file__))
 DTYPES = {"f32": np.float32, "bf16": np.uint16}
 
 
@@ -74,9 +78,13 @@ def compile_kernels(opt, folder, products, arch, level="-O3", table=""):
     lowered = run([opt, "-lower-kernels"], target + "\n" + inner[:inner.index("\n  }") + 4])
     # The translation knows no target of ours.
     lowered = re.sub(r"^#target = .*|attributes \{dsopt.target = #target\} ", "", lowered, flags=re.M)
-    library = f"{folder}/{arch}.so"
-    run(["clang", level, "-Wno-override-module", "-x", "ir", "-", "-o", library, f"-march={arch}", "-shared", "-fPIC",
-         "-mprefer-vector-width=512"], run(["mlir-translate", "--mlir-to-llvmir"], lowered))
+    library, march, sources, ir = f"{folder}/{arch}.so", arch, [], run(["mlir-translate", "--mlir-to-llvmir"], lowered)
+    if arch == TILES:
+        march, sources = processors_here()[-1][0], ["-x", "c", f"{HERE}/tiles.c"]
+        ir = re.sub(r"@llvm\.x86\.(tile\w+|tdpbf16ps)\.internal", r"@\1", re.sub(r"\bx86_amx\b", "i64", ir))
+        ir = re.sub(r"^(declare .*@(?:tile|tdpbf16ps).*) #\d+$", r"\1", ir, flags=re.M)
+    run(["clang", level, "-Wno-override-module", "-x", "ir", "-", *sources, "-o", library, f"-march={march}", "-shared", "-fPIC",
+         "-mprefer-vector-width=512"], ir)
     return ctypes.CDLL(library), calls
 
 
@@ -95,7 +103,23 @@ def numbers(random, count, type):
     return values if type == "f32" else (values.view(np.uint32) >> 16).astype(np.uint16)
 
 
-def expect(product, references, a, b, c, d):
+def guarded(product, matrix, values, type):
+    """Values in memory that ends with the last element of a matrix; NaN between its lines. With what keeps it."""
+    (rows, columns), leading, _, _ = matrix
+    values = values[:int(np.prod(product.batch, dtype=np.int64)) * rows * leading].reshape(-1, leading).copy()
+    values[:, columns:] = np.nan if type == "f32" else 0x7FC0
+    values = values.reshape(-1)[:values.size - (leading - columns)]
+    pages = (values.nbytes + mmap.PAGESIZE - 1) // mmap.PAGESIZE
+    memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
+    there = np.frombuffer(memory, DTYPES[type], values.size, pages * mmap.PAGESIZE - values.nbytes)
+    there[:] = values
+    end = ctypes.c_void_p(there.ctypes.data + values.nbytes)
+    if ctypes.CDLL(None).mprotect(end, ctypes.c_size_t(mmap.PAGESIZE), 0):
+        sys.exit("mprotect failed")
+    return there
+
+
+def expect(product, references, in_tiles, a, b, c, d):
     """What c is then."""
     want, pointer = c.copy(), ctypes.c_void_p
     parts = list(product.matrices())
@@ -110,7 +134,7 @@ def expect(product, references, a, b, c, d):
         numbers = [ctypes.c_int64(v) for v in (m, n, k, lda, ldb, ldc, turns_a, turns_b)]
         flags = [ctypes.c_int64(product.mode == "accumulate")]
         if product.type == "bf16":
-            flags.append(ctypes.c_int64(product.result == "bf16"))
+            flags += [ctypes.c_int64(product.result == "bf16"), ctypes.c_int64(in_tiles)]
         function = references.reference if product.type == "f32" else references.reference_bf16
         added = [addend if product.mode == mode else None for mode in ("addend", "bias")]
         function(*numbers, one, other, *added, start, *flags)
@@ -122,10 +146,15 @@ def check(product, references, libraries, seed):
     parts, count = list(product.matrices()), int(np.prod(product.batch, dtype=np.int64))
     a, b, c, d = [numbers(random, count * lies[0] * leading + 7, type) for (lies, leading, _, _), type in
                   zip(parts + parts[2:], (product.type, product.type, product.result, product.result if product.mode == "bias" else "f32"))]
-    want, flag = expect(product, references, a, b, c, d), np.ones(1, np.int64)
+    a, b = guarded(product, parts[0], a, product.type), guarded(product, parts[1], b, product.type)
+    flag, wants = np.ones(1, np.int64), {}
     for arch, (library, (name, total)) in libraries.items():
         kernel = library[name]
         kernel.argtypes, kernel.restype = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p], None
+        in_tiles = arch == TILES
+        if in_tiles not in wants:
+            wants[in_tiles] = expect(product, references, in_tiles, a, b, c, d)
+        want = wants[in_tiles]
         for ranges in cuts(total):
             got = c.copy()
             buffers = ([b, a] if product.turns_c else [a, b]) + ([d] if product.mode in ("addend", "bias") else []) + [got]
@@ -196,6 +225,16 @@ def narrow_cases():
         yield Product(17, 70, 40, turns_a, turns_b, batch=(2, 3), pads=(1, 1, 1), type="bf16", result="bf16")
 
 
+def tile_cases():
+    """Extents about those of tiles, and what fills none."""
+    for (m, n, k), turns_a, turns_b in itertools.product([(2, 15, 32), (16, 16, 31), (31, 33, 34), (47, 97, 63), (15, 250, 65)], (0, 1), (0, 1)):
+        yield Product(m, n, k, turns_a, turns_b, type="bf16", result="bf16", mode="bias")
+        yield Product(m, n, k, turns_a, turns_b, pads=(1, 2, 3), type="bf16", mode="accumulate")
+    for turns_a in (0, 1):
+        yield Product(600, 40, 2 * 1024 + 17, turns_a, 0, type="bf16", result="bf16", pads=(5, 0, 0))
+        yield Product(12, 40, 1024 + 33, turns_a, 1, batch=(3,), type="bf16", result="bf16", mode="accumulate")
+
+
 def processors_here():
     """Those of PROCESSORS that this machine is, with their types."""
     processor = open("/proc/cpuinfo").read()
@@ -203,18 +242,17 @@ def processors_here():
 
 
 def compile_references(folder):
-    here = os.path.dirname(os.path.abspath(__file__))
     march = "cooperlake" if "cooperlake" in dict(processors_here()) else "x86-64-v3"
     os.makedirs(folder, exist_ok=True)
-    run(["clang", "-O1", f"-march={march}", "-shared", "-fPIC", f"{here}/reference.c", "-o", f"{folder}/reference.so"])
+    run(["clang", "-O1", f"-march={march}", "-shared", "-fPIC", f"{HERE}/reference.c", "-o", f"{folder}/reference.so"])
     return ctypes.CDLL(f"{folder}/reference.so")
 
 
 def main(opt, folder):
-    products = [*cases(), *narrow_cases()]
+    products = [*cases(), *narrow_cases(), *tile_cases()]
     libraries = [{} for _ in products]
     there = processors_here()
-    for arch, types in dict(there[:1] + there[-1:]).items():
+    for arch, types in dict(there[:1] + there[-1:] + [(TILES, ["bf16"])] * bool(there)).items():
         some = [index for index, product in enumerate(products) if product.type in types]
         library, calls = compile_kernels(opt, folder, [products[index] for index in some], arch, "-O1")
         for index, call in zip(some, calls):

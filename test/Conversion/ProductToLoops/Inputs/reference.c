@@ -1,6 +1,8 @@
 // What a product's kernel has to give, bit for bit: runs of 1024 elements of the contraction, each a chain from 0.
+#include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 void reference(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t turns_a, int64_t turns_b,
                const float *a, const float *b, const float *addend, const float *bias, float *c, int64_t accumulate) {
@@ -20,11 +22,7 @@ void reference(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_
     }
 }
 
-#ifdef __AVX512BF16__
-#include <immintrin.h>
-#include <string.h>
-
-// The same of bf16: neighbours along the contraction are one instruction's. A result in bf16 is rounded once.
+// The same of bf16; a result in bf16 is rounded once.
 static float load(const uint16_t *value) {
   uint32_t bits = (uint32_t)*value << 16;
   float result;
@@ -32,19 +30,36 @@ static float load(const uint16_t *value) {
   return result;
 }
 static uint16_t narrow(float value) {
-  __m128bh rounded = _mm_cvtneps_pbh(_mm_set_ss(value));
-  uint16_t result;
-  memcpy(&result, &rounded, 2);
-  return result;
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
-static float multiply(float sum, uint16_t a0, uint16_t a1, uint16_t b0, uint16_t b1) {
-  __m128i a = _mm_cvtsi32_si128((int)((uint32_t)a1 << 16 | a0)), b = _mm_cvtsi32_si128((int)((uint32_t)b1 << 16 | b0));
-  return _mm_cvtss_f32(_mm_dpbf16_ps(_mm_set_ss(sum), (__m128bh)a, (__m128bh)b));
+
+/// What an instruction adds to a sum: two elements of AVX-512, of AMX 32 (fewer at the end), the even ones and the odd ones
+/// in a chain from 0 each (Intel's manual, TDPBF16PS).
+static float multiply(float sum, int64_t count, const uint16_t *a, const uint16_t *b, int64_t in_tiles) {
+  if (in_tiles) {
+    float even = 0, odd = 0;
+    for (int64_t l = 0; l < count; l += 2) {
+      even = fmaf(load(a + l), load(b + l), even);
+      odd = fmaf(load(a + l + 1), load(b + l + 1), odd);
+    }
+    return sum + (even + odd);
+  }
+#ifdef __AVX512BF16__
+  int pairs[2];
+  memcpy(pairs, a, 4);
+  memcpy(pairs + 1, b, 4);
+  return _mm_cvtss_f32(
+      _mm_dpbf16_ps(_mm_set_ss(sum), (__m128bh)_mm_cvtsi32_si128(pairs[0]), (__m128bh)_mm_cvtsi32_si128(pairs[1])));
+#endif
+  return NAN;
 }
 
 void reference_bf16(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t turns_a, int64_t turns_b,
                     const uint16_t *a, const uint16_t *b, const float *addend, const uint16_t *bias, void *c, int64_t accumulate,
-                    int64_t is_narrow) {
+                    int64_t is_narrow, int64_t in_tiles) {
+  int64_t link = in_tiles ? 32 : 2;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       float *wide = (float *)c + i * ldc + j, total = 0;
@@ -52,13 +67,14 @@ void reference_bf16(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, i
       float before = !accumulate ? 0 : is_narrow ? load(rounded) : *wide;
       for (int64_t begin = 0; begin < k; begin += 1024) {
         float sum = 0;
-        for (int64_t l = begin; l < k && l < begin + 1024; l += 2) {
-          uint16_t a0 = a[turns_a ? l * lda + i : i * lda + l], b0 = b[turns_b ? j * ldb + l : l * ldb + j], a1 = 0, b1 = 0;
-          if (l + 1 < k) {
-            a1 = a[turns_a ? (l + 1) * lda + i : i * lda + l + 1];
-            b1 = b[turns_b ? j * ldb + l + 1 : (l + 1) * ldb + j];
+        for (int64_t l = begin; l < k && l < begin + 1024; l += link) {
+          uint16_t row[32] = {0}, column[32] = {0};
+          int64_t count = k - l < link ? k - l : link;
+          for (int64_t e = 0; e < count; ++e) {
+            row[e] = a[turns_a ? (l + e) * lda + i : i * lda + l + e];
+            column[e] = b[turns_b ? j * ldb + l + e : (l + e) * ldb + j];
           }
-          sum = multiply(sum, a0, a1, b0, b1);
+          sum = multiply(sum, count, row, column, in_tiles);
         }
         if (begin)
           total += sum;
@@ -73,4 +89,3 @@ void reference_bf16(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, i
         *rounded = narrow(accumulate ? before + total : total);
     }
 }
-#endif
