@@ -68,6 +68,10 @@ Blocking::Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingA
     if (!copiesA && product.getK() % kTileDepth)
       restElements = rows.largest() * kTileDepth;
   }
+  // Where few panels of columns read them they come from memory, each time at places that it does not foresee.
+  constexpr int64_t kFewPanels = 4;
+  asksForRows = !copiesA && !inTiles && columns.count <= kFewPanels &&
+                product.count() * product.getM() * product.getK() * bytes > kSecondCache;
   if (!keepsSums(product))
     return;
   // In half the second cache.

@@ -60,6 +60,9 @@ struct Blocking {
   /// work.
   int64_t range(exec::ProductAttr product) const { return product.count() * columns.extent() * rows.count; }
 
+  /// A block asks for the rows of a that the next one reads.
+  bool asksForRows = false;
+
   /// Elements of a thread's scratch: a panel of b, a band of a by blocks of rows, sums that are kept.
   int64_t copyElements = 0, copyOfAElements = 0, apartElements = 0;
   /// With tiles: a block's sums, and what its rows of a have that fill no tile.

@@ -176,3 +176,14 @@ void ProductEmitter::prefetchAhead(const Ahead &ahead, Value step) {
     prefetch(rhs, add(add(ahead.first, line), multiply(column, product.getLdb())));
   }
 }
+
+void ProductEmitter::prefetchNextRows(const Rows &rows, Value first, Value step) {
+  // Rows that lie side by side share lines: of each line of a the last of the block's.
+  if (product.getTransposeA())
+    return prefetch(lhs, add(add(first, multiply(step, product.getLda())), 2 * rows.count - 1));
+  int64_t inLine = inCacheLine(bytes), lines = (depth + inLine - 1) / inLine * rows.count;
+  Value place = least(step, index(lines - 1));
+  Value row = add(arith::RemUIOp::create(b, place, index(rows.count)), rows.count);
+  Value line = multiply(quotient(place, rows.count), inLine);
+  prefetch(lhs, add(add(first, line), multiply(row, product.getLda())));
+}

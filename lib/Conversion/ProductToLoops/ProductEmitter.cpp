@@ -266,6 +266,8 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
                                  source, isHalf);
           if (rows.ahead.first)
             prefetchAhead(rows.ahead, step);
+          if (blocking.asksForRows)
+            prefetchNextRows(rows, firstA, step);
           // Row by row: one broadcast is alive at a time.
           Value atA = add(firstA, multiply(step, group * stepA));
           Values next;

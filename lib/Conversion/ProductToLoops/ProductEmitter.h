@@ -116,6 +116,8 @@ private:
   /// What a block asks for of the lines of b that are read next.
   Ahead linesAhead(const Band &band, const Panel &panel, const Run &run, const Rows &rows);
   void prefetchAhead(const Ahead &ahead, mlir::Value step);
+  /// Asks for the rows of a that the next block reads; `first` is this one's first element.
+  void prefetchNextRows(const Rows &rows, mlir::Value first, mlir::Value step);
 
   int64_t lanesOf(const Panel &panel, int64_t vector) const {
     return panel.isCut && vector + 1 == panel.vectors ? tail : blocking.lanes;
