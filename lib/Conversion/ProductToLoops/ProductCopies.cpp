@@ -9,6 +9,8 @@
 using namespace mlir;
 using namespace dsopt;
 
+/// Elements in a cache line.
+static int64_t inCacheLine(int64_t bytes) { return 64 / bytes; }
 /// Lines of a that are asked for before they are copied.
 static constexpr int64_t kLinesAhead = 8;
 /// What is asked for of a column of b that lies as a line, before it is read.
@@ -28,34 +30,52 @@ std::pair<Value, Value> ProductEmitter::rowsOfBlock(const Band &band, Value plac
 void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
   if (!product.getTransposeA())
     llvm_unreachable("rows of a are read where they lie");
-  bool isEven = !blocking.rows.larger && blocking.rows.size == blocking.widthOfCopyA;
-  auto type = VectorType::get({blocking.widthOfCopyA}, stored);
-  auto placeType = VectorType::get({blocking.widthOfCopyA}, b.getIndexType());
-  Value lanes = arith::ConstantOp::create(
-      b, b.getIndexVectorAttr(llvm::to_vector(llvm::seq<int64_t>(blocking.widthOfCopyA))));
+  int64_t width = blocking.widthOfCopyA, size = blocking.rows.size, larger = blocking.rows.larger;
+  // The first blocks may be as wide as their copies: a cache line has several of them.
+  int64_t wide = size == width ? blocking.rows.count : size + 1 == width ? larger : 0;
+  int64_t together = std::max<int64_t>(inCacheLine(bytes) / width, 1);
+  bool areAllWide = wide == blocking.rows.count;
+  auto copySome = [&](Value line, Value step, Value place, int64_t blocks, bool isMasked, bool isHalf) {
+    auto [row, count] = rowsOfBlock(band, place);
+    // The same of later lines, which lie too far apart for the processor to see it coming.
+    for (int64_t element = 0; element < group; ++element)
+      prefetch(lhs, add(add(line, (kLinesAhead * group + element) * product.getLda()), row));
+    auto type = VectorType::get({width * blocks}, stored);
+    auto read = [&, count = count](Value at) -> Value {
+      if (!isMasked)
+        return vector::LoadOp::create(b, type, lhs, at);
+      Value lanes = arith::ConstantOp::create(
+          b, b.getIndexVectorAttr(llvm::to_vector(llvm::seq<int64_t>(width))));
+      Value end = vector::BroadcastOp::create(b, VectorType::get({width}, b.getIndexType()), count);
+      Value mask = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lanes, end);
+      return vector::MaskedLoadOp::create(b, type, lhs, at, mask, zeros(type));
+    };
+    Value at = add(line, row), some = read(at);
+    if (group == 2)
+      some = vector::InterleaveOp::create(b, some, isHalf ? zeros(type) : read(add(at, product.getLda())));
+    Value to = add(multiply(place, blocking.blockOfCopyA), multiply(step, width * group));
+    for (int64_t i = 0; i < blocks; ++i) {
+      auto ofBlock = llvm::to_vector(llvm::seq(i * width * group, (i + 1) * width * group));
+      Value one = blocks == 1 ? some : vector::ShuffleOp::create(b, some, some, ofBlock).getResult();
+      vector::StoreOp::create(b, one, copyA, add(to, i * blocking.blockOfCopyA));
+    }
+  };
   // Line by line: what blocks of rows have of a line is side by side.
   auto copyLines = [&](Value from, Value to, bool isHalf) {
     loop(from, to, 1, [&](Value step, ValueRange) {
       Value line = add(ofA, multiply(add(run.begin, multiply(step, group)), product.getLda()));
-      loop(index(0), index(band.count), 1, [&](Value place, ValueRange) {
-        auto [row, count] = rowsOfBlock(band, place);
-        // The same of later lines, which lie too far apart for the processor to see it coming.
-        for (int64_t element = 0; element < group; ++element)
-          prefetch(lhs, add(add(line, (kLinesAhead * group + element) * product.getLda()), row));
-        auto read = [&, count = count](Value at) -> Value {
-          if (isEven)
-            return vector::LoadOp::create(b, type, lhs, at);
-          Value end = vector::BroadcastOp::create(b, placeType, count);
-          Value mask = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lanes, end);
-          return vector::MaskedLoadOp::create(b, type, lhs, at, mask, zeros(type));
-        };
-        Value at = add(line, row), some = read(at);
-        if (group == 2)
-          some =
-              vector::InterleaveOp::create(b, some, isHalf ? zeros(type) : read(add(at, product.getLda())));
-        vector::StoreOp::create(
-            b, some, copyA,
-            add(multiply(place, blocking.blockOfCopyA), multiply(step, blocking.widthOfCopyA * group)));
+      Value done = index(0);
+      if (wide && together > 1) {
+        Value ofBand = areAllWide ? index(band.count)
+                                  : least(most(subtract(index(wide), band.first), index(0)), index(band.count));
+        done = multiply(quotient(ofBand, together), together);
+        loop(index(0), done, together, [&](Value place, ValueRange) {
+          copySome(line, step, place, together, /*isMasked=*/false, isHalf);
+          return Values();
+        });
+      }
+      loop(done, index(band.count), 1, [&](Value place, ValueRange) {
+        copySome(line, step, place, 1, /*isMasked=*/!areAllWide, isHalf);
         return Values();
       });
       return Values();
@@ -133,9 +153,6 @@ void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
       return Values();
     });
 }
-
-/// Elements of b in a cache line.
-static int64_t inCacheLine(int64_t bytes) { return 64 / bytes; }
 
 ProductEmitter::Ahead ProductEmitter::linesAhead(const Band &band, const Panel &panel, const Run &run,
                                                  const Rows &rows) {
