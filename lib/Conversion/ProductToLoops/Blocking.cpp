@@ -159,6 +159,9 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   constexpr int64_t kLastCache = 8 << 20;
   bool isLarge = m * run * bytes > kLastCache, isRead = columns.count > 2;
   bool copiesA = turnsA && (isNarrow || (isRead && (collides || isLarge)));
+  // Eight rows or sixteen are copied whole.
+  if (copiesA && rows.largest() > 8 && rows.largest() < 16)
+    rows = Panels(m, 8);
   int64_t inBand = copiesA             ? kSecondCache / (run * bytes)
                    : isRead && isLarge ? kLastCache / (run * bytes)
                                        : m;
