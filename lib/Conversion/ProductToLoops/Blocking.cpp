@@ -173,6 +173,14 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   if (keepsSums(product))
     inBand = std::min(inBand, kKeptRows);
   Panels bands(rows.count, std::max<int64_t>(inBand / rows.largest(), 1));
+  // Threads share a product by bands first: what one of them has alone no other copies. Each band copies b.
+  constexpr int64_t kFewestBlocks = 8;
+  for (int64_t count : {4, 2})
+    if (copiesA && product.count() == 1 && m >= 2 * n && bands.count < count &&
+        rows.count / count >= kFewestBlocks) {
+      bands = Panels(rows.count, (rows.count + count - 1) / count);
+      break;
+    }
   // A copy pays where several blocks of rows read it, unless the panel is all of b or b fits the first cache.
   // In 16 bits it also pairs neighbours.
   bool isFar = columns.count > 1 && n * k * bytes > kFirstCache;

@@ -138,3 +138,50 @@ module attributes {dsopt.target = #target} {
   func.func nested @wide(index, index, memref<1600xf32>, memref<8192xf32>, memref<3200xf32>) attributes
       {exec.product = #exec.product<m = 25, n = 128, k = 64, operands = f32, result = f32, lda = 64, ldb = 128, ldc = 128>, graph.range = array<i64: 32>}
 }
+
+// -----
+
+// What of a comes from memory, and how a transposed one is copied.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "znver5", threads = 2, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
+module attributes {dsopt.target = #target} {
+  // Few panels of columns: a block asks for the next one's rows, one line in each step, as often as there are lines.
+  // CHECK-LABEL: func.func nested @streamed
+  // CHECK: :24 = scf.for %[[STEP:[a-z0-9]+]] =
+  // CHECK: %[[PLACE:[0-9]+]] = arith.minsi %[[STEP]], %c287
+  // CHECK: arith.remui %[[PLACE]], %c8
+  // CHECK: memref.prefetch %arg2[{{.*}}], read, locality<2>
+  // CHECK: vector.fma
+  func.func nested @streamed(index, index, memref<3612672xf32>, memref<27648xf32>, memref<301056xf32>) attributes
+      {exec.product = #exec.product<m = 6272, n = 48, k = 576, operands = f32, result = f32, lda = 576, ldb = 48, ldc = 48>, graph.range = array<i64: 2352>}
+
+  // Here a block's rows lie side by side.
+  // CHECK-LABEL: func.func nested @streamed_columns
+  // CHECK: :24 = scf.for
+  // CHECK: memref.prefetch %arg2[{{.*}}], read, locality<2>
+  // CHECK: vector.fma
+  func.func nested @streamed_columns(index, index, memref<4194304xf32>, memref<1048576xf32>, memref<1048576xf32>) attributes
+      {exec.product = #exec.product<m = 256, n = 64, k = 256, operands = f32, result = f32, lda = 256, ldb = 64, ldc = 64, transpose_a = true, batch = [64],
+                                    strides_a = [65536], strides_b = [16384], strides_c = [16384]>, graph.range = array<i64: 11008>}
+
+  // Of many panels the first brings a to the last cache.
+  // CHECK-LABEL: func.func nested @kept
+  // CHECK-NOT: memref.prefetch %arg2
+  // CHECK: return
+  func.func nested @kept(index, index, memref<3612672xf32>, memref<1179648xf32>, memref<12845056xf32>) attributes
+      {exec.product = #exec.product<m = 6272, n = 2048, k = 576, operands = f32, result = f32, lda = 576, ldb = 2048, ldc = 2048>, graph.range = array<i64: 100352>}
+
+  // Eight rows a block, four of which a cache line has; the copy of 128 rows in each of four bands.
+  // CHECK-LABEL: func.func nested @lines
+  // CHECK: scf.for {{.*}} step %c4
+  // CHECK: vector.load %arg2[{{.*}}] : memref<131072xi16>, vector<32xi16>
+  // CHECK-COUNT-4: vector.store {{.*}} : memref<{{.*}}xi16>, vector<16xi16>
+  func.func nested @lines(index, index, memref<131072xi16>, memref<8192xi16>, memref<16384xi16>) attributes
+      {exec.product = #exec.product<m = 512, n = 32, k = 256, operands = bf16, result = bf16, lda = 512, ldb = 32, ldc = 32, transpose_a = true>, graph.range = array<i64: 128>}
+
+  // The last of them have seven rows.
+  // CHECK-LABEL: func.func nested @odd_lines
+  // CHECK: vector.load %arg2[{{.*}}] : memref<129536xi16>, vector<32xi16>
+  // CHECK: vector.maskedload %arg2[{{.*}}], %{{.*}}, %{{.*}} : memref<129536xi16>, vector<8xi1>, vector<8xi16>
+  func.func nested @odd_lines(index, index, memref<129536xi16>, memref<8192xi16>, memref<16192xi16>) attributes
+      {exec.product = #exec.product<m = 506, n = 32, k = 256, operands = bf16, result = bf16, lda = 506, ldb = 32, ldc = 32, transpose_a = true>, graph.range = array<i64: 128>}
+}
