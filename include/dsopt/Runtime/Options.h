@@ -130,6 +130,13 @@ struct ForeignOption {
 };
 const std::vector<ForeignOption> &foreignOptions();
 
+/// The value of an option with fixed ones that another tool's value means (bfloat16, AdamW), empty if there
+/// is none.
+std::string ownValue(const OptionRow &row, std::string value);
+
+/// Why an option does not take a value, empty if it does.
+std::string wrongValue(const OptionRow &row, const std::string &value);
+
 /// What to write instead of an option that there is not, to go behind its name: another tool's name for one,
 /// or the nearest of the table.
 std::string adviseOn(const std::string &name, const std::string &value);

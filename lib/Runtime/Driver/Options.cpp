@@ -95,6 +95,8 @@ bool dsopt::runtime::parseSize(const std::string &text, int64_t base, int64_t &v
 bool dsopt::runtime::parseBytes(const std::string &text, int64_t &value) {
   size_t digits = text.find_first_not_of("0123456789.");
   std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
+  if (unit.size() > 1 && unit[0] == ' ')
+    unit.erase(0, 1);
   size_t point = number.find('.');
   if (number.empty() || number[0] == '.' || number.back() == '.' ||
       number.find('.', point + 1) < number.size())
@@ -175,8 +177,8 @@ namespace {
 /// Throws unless `value` is one of `names` that exists.
 void checkChoice(const OptionRow &row, const std::string &value,
                  const std::vector<std::pair<std::string, bool>> &names) {
-  std::string nearest, all;
-  int best = 3;
+  std::string nearest = ownValue(row, value), all;
+  int best = nearest.empty() ? 3 : 0;
   for (auto &[name, ready] : names) {
     if (name == value) {
       if (!ready)
@@ -254,6 +256,15 @@ void checkValue(const OptionRow &row, const std::string &value) {
   }
 }
 } // namespace
+
+std::string dsopt::runtime::wrongValue(const OptionRow &row, const std::string &value) {
+  try {
+    checkValue(row, value);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
 
 /// Whether `word`, which follows `row` without an equals sign, is its value: never for a flag; for a flag or
 /// choice only one of its choices, so that a model's path is not taken; else all but what looks like an
@@ -348,6 +359,12 @@ ParsedOptions dsopt::runtime::parseOptions(int argc, const char *const *argv, To
       throw Error(StatusInput, "option -" + name + " needs a value: -" + name + "=" + row->shownForm());
     if (hasValue)
       checkValue(*row, value);
+    int64_t bytes = 0;
+    if (std::string unit = i + 1 < argc ? argv[i + 1] : "";
+        row->kind == OptionKind::Bytes && std::isdigit(static_cast<unsigned char>(value.back())) &&
+        !unit.empty() && std::isalpha(static_cast<unsigned char>(unit[0])) && parseBytes("1" + unit, bytes))
+      throw Error(StatusInput, "option -" + name + ": write -" + name + "=" + value + unit +
+                                   " as one word, got '" + value + "' and '" + unit + "'");
     take(parsed, *row, value);
   }
   return parsed;
