@@ -235,6 +235,13 @@ with tempfile.TemporaryDirectory() as folder:
     answered("help train", "dsopt train\n", "-train=GLOB")
     answered("-help=man", ".TH DSOPT 1", ".SS optimizer")
     answered("-completion=zsh", "#compdef dsopt", "'-zero=[")
+    fish = answered("-completion=fish", "complete -c dsopt -n __fish_use_subcommand -a plan -d '", "complete -c dsopt -o zero -l zero -x -a '0 1 2 3' -d '",
+                    "complete -c dsopt -o plan -l plan -a 'json ", "complete -c dsopt -o data -l data -r -F -d '", "complete -c dsopt -o quiet -l quiet -d '",
+                    "complete -c dsopt -s o -r -F -d '", "the model\\'s outputs on -data").splitlines()
+    check(len(fish) == sum(state == "Ready" for state in own.values()) + 7, f"fish has {len(fish)} lines")
+    for line in fish:  # each with its quotes closed
+        check(re.fullmatch(r"complete -c dsopt( -[lonsa] [\w-]+| -[xrF]| -[ad] '([^'\\]|\\['\\])*')+", line), f"fish has {line}")
+    answered("help completion", "-completion=bash|zsh|fish")
     script = answered("-completion bash") + """
 complete() { :; }; compopt() { :; }
 try() { COMP_LINE="$1" COMP_POINT=${#1} COMP_CWORD=$2; _dsopt; echo "${COMPREPLY[*]}"; }

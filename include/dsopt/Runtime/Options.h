@@ -118,7 +118,7 @@ std::string optionHelp(const OptionRow &row);
 /// A manual page (roff) of all options of `tool`.
 std::string optionsManual(Tool tool, const std::string &version);
 
-/// A script that completes options and their choices in `shell` (bash or zsh) for `command`.
+/// A script that completes options and their choices in `shell` (bash, zsh or fish) for `command`.
 std::string optionsCompletion(Tool tool, const std::string &shell, const std::string &command);
 
 /// Whether a word behind an option can be its value: it does not begin with a dash, or is a number.
