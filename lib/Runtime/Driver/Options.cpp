@@ -95,8 +95,6 @@ bool dsopt::runtime::parseSize(const std::string &text, int64_t base, int64_t &v
 bool dsopt::runtime::parseBytes(const std::string &text, int64_t &value) {
   size_t digits = text.find_first_not_of("0123456789.");
   std::string number = text.substr(0, digits), unit = digits == std::string::npos ? "" : text.substr(digits);
-  if (unit.size() > 1 && unit[0] == ' ')
-    unit.erase(0, 1);
   size_t point = number.find('.');
   if (number.empty() || number[0] == '.' || number.back() == '.' ||
       number.find('.', point + 1) < number.size())
@@ -197,6 +195,11 @@ void checkChoice(const OptionRow &row, const std::string &value,
                                value + "'" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
+std::string withoutBlanks(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  return text;
+}
+
 void checkValue(const OptionRow &row, const std::string &value) {
   int64_t integer = 0;
   double number = 0;
@@ -213,6 +216,9 @@ void checkValue(const OptionRow &row, const std::string &value) {
       refuse(row, value, "a whole number of 0 or more");
     break;
   case OptionKind::Bytes:
+    if (std::string whole = withoutBlanks(value); whole != value && parseBytes(whole, integer))
+      throw Error(StatusInput, std::string("option -") + row.name + ": write -" + row.name + "=" + whole +
+                                   " without a space, got '" + value + "'");
     if (!parseBytes(value, integer))
       refuse(row, value, "a number of bytes such as 512M, 1.5GiB (M and MiB: 2^20) or 16GB (10^9)");
     break;
