@@ -137,4 +137,13 @@ one.train(resume_from_checkpoint=os.path.join(output, "step-00000004"))
 plain = trainer(dsopt.hf.Trainer, max_steps=6, rest={"callbacks": [before := Looks()]})
 plain.train()
 check(all(torch.equal(value, before.seen[4][name]) for name, value in looks.seen[0].items() if value.is_floating_point()), "the weights of a checkpoint before the first step")
+
+# On two ranks that have slices of all, in bf16: what is measured and loaded has the same bits.
+looks = Looks()
+one = trainer(dsopt.hf.Trainer, rest={"callbacks": [looks, transformers.EarlyStoppingCallback(2)], "compute_metrics": scores([1.0, 2.0, 1.0, 1.5]), "dp": 2, "zero": 3},
+              max_steps=20, bf16=True, metric_for_best_model="score", load_best_model_at_end=True, save_strategy="best")
+one.train()
+check((one.state.global_step, one.state.best_global_step, there(one.args.output_dir), looks.saved) == (8, 4, [2, 4], [2, 4]), f"two ranks: {one.state}")
+check(all(torch.equal(value, looks.seen[4][name]) for name, value in one.model.state_dict().items() if value.is_floating_point()), "the best weights of two ranks")
+check(not torch.equal(looks.seen[4]["second.weight"], looks.seen[8]["second.weight"]), "weights stand still")
 print("passed")
