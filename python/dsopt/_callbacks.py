@@ -136,7 +136,7 @@ class Best:
 
     def keep(self, checkpoint: str) -> bool:
         """Puts a checkpoint here in place of the one before; False where it has gone meanwhile."""
-        if not _take(checkpoint, self.path):
+        if not take(checkpoint, self.path):
             return False
         with open(self.path + ".json.tmp", "w") as file:
             json.dump({"metric": self.metric, "value": self.value, "step": self.step}, file)
@@ -206,7 +206,7 @@ class KeepBest(Callback):
             warn(f"keep_best found no checkpoint with a value of {self.metric}")
 
 
-def _take(path: str, place: str) -> bool:
+def take(path: str, place: str) -> bool:
     """Puts a second name, or a copy where that cannot be, of each file of a checkpoint into `place`; False where
     the checkpoint has gone meanwhile."""
     there, old = place + ".new", place + ".old"

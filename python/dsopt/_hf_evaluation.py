@@ -1,13 +1,15 @@
 """How `dsopt.hf.Trainer` measures: transformers' own evaluation loop over what a compiled program predicts."""
 from __future__ import annotations
 
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
+from accelerate.state import GradientState
 from transformers.trainer_utils import has_length
 
 from ._data import model_inputs
+from ._export._inputs import output_name
 from ._run import predict
 from ._stream import to_array
 from ._tools import DsoptError
@@ -18,6 +20,8 @@ Batch = Dict[str, Any]
 class Replay:
     """What transformers' loop takes for a loader: batches that were read once, whatever draws them."""
 
+    end_of_dataloader = False  #: what the loop asks accelerate for
+
     def __init__(self, loader: Any, batches: Sequence[Batch]):
         self.dataset, self._batches = getattr(loader, "dataset", None), batches
 
@@ -25,7 +29,14 @@ class Replay:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
-        return iter(self._batches)
+        state = GradientState()
+        state._add_dataloader(self)
+        try:
+            for at, batch in enumerate(self._batches):
+                self.end_of_dataloader = at + 1 == len(self._batches)
+                yield batch
+        finally:
+            state._remove_dataloader(self)
 
 
 def rows_in(batch: Batch) -> int:
@@ -63,25 +74,36 @@ def check_shapes(batches: List[Batch]) -> None:
                                  'shape (pad to one length: padding="max_length")')
 
 
-def truncated(value: Any, rows: int) -> Any:
-    """The first rows of all tensors."""
+def mapped(value: Any, function: Callable[[Any, str], Any], path: str = "") -> Any:
+    """The same nested containers of what function(leaf, path) gives."""
+    if isinstance(value, Mapping):
+        return type(value)({key: mapped(one, function, f"{path}.{key}" if path else str(key)) for key, one in value.items()})  # type: ignore[call-arg]
     if isinstance(value, (list, tuple)):
-        return type(value)(truncated(one, rows) for one in value)
-    if isinstance(value, dict):
-        return type(value)({name: truncated(one, rows) for name, one in value.items()})
-    return value[:rows]
+        parts = [mapped(one, function, f"{path}.{at}" if path else str(at)) for at, one in enumerate(value)]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    return function(value, path)
+
+
+def joined(values: Sequence[Any]) -> Any:
+    """The rows of nested containers of one form, one after the other."""
+    if len(values) == 1:
+        return values[0]
+    parts: List[List[Any]] = [[] for _ in values]
+    for value, leaves in zip(values, parts):
+        mapped(value, lambda one, _: leaves.append(one))
+    together = iter([torch.cat(leaf) if leaf[0].ndim else leaf[0] for leaf in zip(*parts)])
+    return mapped(values[0], lambda one, _: next(together))
 
 
 class Evaluation:
     """The part of `dsopt.hf.Trainer` that transformers' loop asks for losses and predictions."""
 
-    _resume: Optional[str] = None  #: the checkpoint whose weights are measured; None: the model has them
-
     def _wrap_model(self, model: Any, training: bool = True, dataloader: Any = None) -> Any:
         return torch.nn.Identity()  # nothing of a model is called here, nor is one changed for it
 
-    def _outputs_of(self, example: Batch, ignored: Optional[List[str]]) -> List[str]:
-        """What of forward's outputs transformers takes for predictions, as `export` names them."""
+    def _outputs_of(self, example: Batch, ignored: Optional[List[str]]) -> List[Any]:
+        """What of forward's outputs transformers takes for predictions, as `export` names them: in containers as they
+        are in."""
         if ignored is None:
             ignored = getattr(getattr(self.model, "config", None), "keys_to_ignore_at_inference", None) or []
         training = self.model.training
@@ -93,11 +115,24 @@ class Evaluation:
             self.model.train(training)
         named = list(outputs.items()) if isinstance(outputs, dict) else [(str(at), one) for at, one in enumerate(outputs)]
         named = [(name, one) for name, one in named if name not in [*ignored, "loss", "" if isinstance(outputs, dict) else "0"]]
-        nested = [name for name, one in named if not isinstance(one, torch.Tensor)]
-        if nested:
-            raise DsoptError(f"dsopt.hf.Trainer does not have: predictions that are no tensors ({', '.join(nested)}; ignore_keys= "
+        others = []
+
+        def name_of(value: Any, path: str) -> str:
+            if not isinstance(value, torch.Tensor):
+                others.append(f"{path}, a {type(value).__name__}")
+            return path
+
+        form = [mapped(one, name_of, name) for name, one in named]
+        if others:
+            raise DsoptError(f"dsopt.hf.Trainer does not have: predictions that are no tensors ({'; '.join(others)}; ignore_keys= "
                              "or the model's keys_to_ignore_at_inference leave them out)")
-        return [name for name, _ in named]
+        return form
+
+    @staticmethod
+    def _names_in(form: List[Any]) -> List[str]:
+        names: List[str] = []
+        mapped(form, lambda name, _: names.append(name))
+        return names
 
     def _with_labels(self, batch: Batch) -> Batch:
         """A batch of this form that has a loss: what it lacks is of the batch that was exported first."""
@@ -109,10 +144,11 @@ class Evaluation:
             raise DsoptError(f"a dataset without {', '.join(lacking)} is predicted in batches of {rows} rows or fewer, got {given}")
         return {**batch, **lacking}
 
-    def _predicted(self, batches: List[Batch], loss: bool, outputs: Optional[List[str]]) -> List[Tuple[Any, List[Any]]]:
+    def _predicted(self, batches: List[Batch], loss: bool, form: List[Any]) -> List[Tuple[Any, List[Any]]]:
         """Loss and outputs of batches of one shape."""
-        path, outputs = self._program(self._with_labels(batches[0]), outputs)
-        names = ["loss"] * loss + [f"output{name}" if name.isdigit() else name for name in outputs]
+        outputs = self._names_in(form)
+        path = self._program(self._with_labels(batches[0]), outputs)
+        names = ["loss"] * loss + list(map(output_name, outputs))
         if not names:
             return [(None, [])] * len(batches)
         if loss and self._counts:
@@ -120,44 +156,53 @@ class Evaluation:
             batches = [one for group in groups for one in self._counted(group)]
         there = [name for name in model_inputs(path) if name in batches[0]]
         arrays = {name: np.stack([to_array(batch[name]) for batch in batches]) for name in there}
-        weights = {"resume": self._resume} if self._resume else {"weights": self._start_weights()}
-        found = predict(path, arrays, outputs=names, **weights, **self._common(forward=True))
-        own = [[torch.from_numpy(found[name][at]) for name in names[loss:]] for at in range(len(batches))]
+        found = predict(path, arrays, outputs=names, weights=self._start_weights(), **self._common(forward=True))
+        own = [mapped(form, lambda name, _: torch.from_numpy(found[output_name(name)][at])) for at in range(len(batches))]
         return [(torch.tensor(self._measured(float(found["loss"][at]))) if loss else None, one) for at, one in enumerate(own)]
 
     def evaluation_loop(self, dataloader: Any, description: str, prediction_loss_only: Optional[bool] = None,
                         ignore_keys: Optional[List[str]] = None, metric_key_prefix: str = "eval") -> Any:
-        """transformers' loop, over batches whose losses and predictions are known before it begins."""
+        """transformers' loop, over batches whose losses and predictions are known before it begins. Each of its turns has
+        those of all ranks, as they have been gathered there."""
         if not has_length(getattr(dataloader, "dataset", None)):
             raise DsoptError("dsopt.hf.Trainer does not have: an eval_dataset without a length")
-        args = self.args
+        args, ranks = self.args, self._ranks
         loss_only = args.prediction_loss_only if prediction_loss_only is None else prediction_loss_only
-        size = args.per_device_eval_batch_size
-        batches, counts = whole_batches([dict(batch) for batch in dataloader], size, self._ranks, args.dataloader_drop_last)
+        batches, counts = whole_batches([dict(batch) for batch in dataloader], args.per_device_eval_batch_size, ranks,
+                                        args.dataloader_drop_last)
         if not batches:
             raise DsoptError("there is not one batch to evaluate")
         check_shapes(batches)
         has_loss = bool(self.label_names) and all(batches[0].get(name) is not None for name in self.label_names)
-        outputs: Optional[List[str]] = [] if loss_only else None
-        if outputs is None:
-            outputs = self._outputs_of(self._with_labels(batches[0]), ignore_keys)
+        form = [] if loss_only else self._outputs_of(self._with_labels(batches[0]), ignore_keys)
         full = [batch for batch in batches if rows_in(batch) == rows_in(batches[0])]
-        answers = self._predicted(full, has_loss, outputs)
+        answers = self._predicted(full, has_loss, form)
         if len(full) < len(batches):
-            answers += self._predicted(batches[len(full):], has_loss, outputs)
-        self._answers = iter(zip(answers, counts))
-        self.gather_function = lambda value: truncated(value, self._count)
+            answers += self._predicted(batches[len(full):], has_loss, form)
+        starts = range(0, len(batches), ranks)
+        self._answers = iter([(answers[at:at + ranks], sum(counts[at:at + ranks])) for at in starts])
+        self.gather_function = self._gather
         try:
-            return super().evaluation_loop(Replay(dataloader, batches), description, prediction_loss_only, ignore_keys,
-                                           metric_key_prefix)
+            return super().evaluation_loop(Replay(dataloader, [joined(batches[at:at + ranks]) for at in starts]), description,
+                                           prediction_loss_only, ignore_keys, metric_key_prefix)
         finally:
             self.gather_function = self.accelerator.gather_for_metrics
 
     def prediction_step(self, model: Any, inputs: Batch, prediction_loss_only: bool,
                         ignore_keys: Optional[List[str]] = None) -> Tuple[Any, Any, Any]:
-        """The loss, predictions and labels of the loop's next batch."""
-        (loss, outputs), self._count = next(self._answers)
+        """The losses, predictions and labels of the loop's next turn."""
+        answers, self._count = next(self._answers)
+        losses = torch.stack([loss for loss, _ in answers]) if answers[0][0] is not None else None
+        self._has_losses = losses is not None
         if prediction_loss_only:
-            return loss, None, None
-        labels = tuple(inputs[name] for name in self.label_names) if loss is not None else None
-        return loss, outputs[0] if len(outputs) == 1 else tuple(outputs), labels[0] if labels and len(labels) == 1 else labels
+            return losses, None, None
+        outputs = joined([outputs for _, outputs in answers])
+        labels = tuple(inputs[name] for name in self.label_names) if losses is not None else None
+        return losses, outputs[0] if len(outputs) == 1 else tuple(outputs), labels[0] if labels and len(labels) == 1 else labels
+
+    def _gather(self, value: Any) -> Any:
+        """What of a turn's rows counts."""
+        if self._has_losses:  # these come first, as a loss of each rank that is repeated for its rows
+            self._has_losses = False
+            value = value.reshape(-1, self._ranks).T.reshape(-1)
+        return mapped(value, lambda one, _: one[:self._count])

@@ -322,6 +322,10 @@ class Run:
         self.ask(("save", folder))
         return os.path.join(folder, f"step-{self.first + self.stream.written:08d}")
 
+    def write_weights(self, file: str) -> None:
+        """Writes the weights after the steps that were handed over, as save_weights= does after the last."""
+        self.ask(("write", file))
+
     def _end_feed(self) -> None:
         self._steps_to_come = None
         self.end_stream()

@@ -21,11 +21,12 @@ import torch
 import transformers
 from transformers.trainer_utils import TrainOutput, speed_metrics
 
-from ._callbacks import Best, Callback
+from ._callbacks import Callback
 from ._export import export
+from ._hf_best import BestModel
 from ._hf_evaluation import Batch, Evaluation
 from ._run import Run, train as run_to_end
-from ._tools import DsoptError, given_checkpoint
+from ._tools import DsoptError
 from ._weights import load_weights, write_weights
 
 __all__ = ["Trainer"]
@@ -38,10 +39,7 @@ _OPTIMIZERS = ("adamw_torch", "adamw_torch_fused", "sgd", "adagrad")
 _WITHOUT = {"fp16": False, "fp16_full_eval": False, "bf16_full_eval": False, "label_smoothing_factor": 0.0,
             "neftune_noise_alpha": None, "auto_find_batch_size": False, "push_to_hub": False, "deepspeed": None, "fsdp": None,
             "parallelism_config": None, "use_liger_kernel": False, "optim_target_modules": None, "torch_compile": False,
-            "tf32": None, "ignore_data_skip": False, "full_determinism": False, "batch_eval_metrics": False}
-#: Options of what a run reads and writes, which one that only brings weights home does not have.
-_OF_A_RUN = ("log", "log_norms", "breakdown", "trace", "compare", "save_async", "save_onnx", "save_existing", "eval_batches",
-             "restarts", "on_step", "on_evaluation", "on_save", "stop_after", "keep_best")
+            "tf32": None, "ignore_data_skip": False, "full_determinism": False}
 #: Methods that a subclass may not have replaced: nothing calls them, or they call a model that has other weights.
 _METHODS = ("compute_loss", "training_step", "create_scheduler", "prediction_step", "evaluation_loop", "get_batch_samples")
 
@@ -110,19 +108,26 @@ class _Log(Callback):
         return None
 
     def on_pause(self, run: Run) -> Any:
-        place = os.path.join(self._trainer._folder.name, "now")
+        trainer, place = self._trainer, os.path.join(self._trainer._folder.name, "now")
+        run.write_weights(place + ".safetensors")
+        load_weights(trainer.model, place + ".safetensors")
         try:
-            self._trainer._evaluate_at(run.checkpoint(place))
+            trainer._evaluate_at(lambda: run.checkpoint(place))
         finally:
             shutil.rmtree(place, ignore_errors=True)
-        return not self._trainer.control.should_training_stop
+        return not trainer.control.should_training_stop
 
     def on_save(self, path: str, step: int) -> None:
-        trainer = self._trainer
-        trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
+        trainer, state = self._trainer, self._trainer.state
+        if trainer._saves_best():
+            return
+        now = state.global_step, state.epoch  # later, where the program has gone on
+        self._place({"step": step - 1})
+        trainer.callback_handler.on_save(trainer.args, state, trainer.control)
+        state.global_step, state.epoch = now
 
 
-class Trainer(Evaluation, transformers.Trainer):
+class Trainer(Evaluation, BestModel, transformers.Trainer):
     """transformers.Trainer, trained by dsopt. Keywords that transformers does not know are dsopt's options: dp=2,
     zero=3, pp=2, recompute="full", path="model.onnx" (where the exported model is kept). Arguments and hooks that
     have no counterpart are named in one error, before anything is done."""
@@ -179,15 +184,6 @@ class Trainer(Evaluation, transformers.Trainer):
         order = getattr(args, "train_sampling_strategy", "random")
         if getattr(order, "value", order) not in ("random", "sequential"):
             found.append(f"train_sampling_strategy={order!r}")
-        for name in ("eval_strategy", "save_strategy"):
-            value = getattr(args, name)
-            if getattr(value, "value", value) == "best":
-                found.append(f"{name}='best'")
-        if args.load_best_model_at_end and args.save_strategy == "steps" and args.save_steps != args.eval_steps:
-            found.append(f"load_best_model_at_end with save_steps={args.save_steps} and eval_steps={args.eval_steps} (each step "
-                         "that is measured has to be saved)")
-        if not args.eval_do_concat_batches and self._ranks > 1:
-            found.append("eval_do_concat_batches=False")
         if not args.average_tokens_across_devices and self._ranks > 1:
             found.append("average_tokens_across_devices=False")
         if getattr(getattr(args, "accelerator_config", None), "split_batches", False):
@@ -258,7 +254,7 @@ class Trainer(Evaluation, transformers.Trainer):
     def _every(self, strategy: Any, steps: Any, of_pass: int) -> int:
         """Every how many steps a strategy does something; 0: never."""
         strategy = getattr(strategy, "value", strategy)
-        if strategy == "no":
+        if strategy in ("no", "best"):
             return 0
         if strategy == "epoch":
             return of_pass
@@ -286,13 +282,13 @@ class Trainer(Evaluation, transformers.Trainer):
     def _loss_of(outputs: Any) -> Any:
         return outputs["loss"] if isinstance(outputs, dict) else outputs[0]
 
-    def _program(self, example: Batch, outputs: Sequence[str] = ()) -> Tuple[str, Sequence[str]]:
+    def _program(self, example: Batch, outputs: Sequence[str] = ()) -> str:
         """The model for batches of this form with these outputs, which is written once; with PyTorch's present weights
         each run starts from a file of them."""
         for known, names, path in self._programs:
             same = known.keys() == example.keys() and all(known[name].shape == value.shape for name, value in example.items())
             if same and set(outputs) <= set(names):
-                return path, outputs
+                return path
         counts = self.model_accepts_loss_kwargs and self._get_num_items_in_batch([example], torch.device("cpu")) is not None
         loss = None
         if counts and not self._divides(example):
@@ -305,7 +301,7 @@ class Trainer(Evaluation, transformers.Trainer):
                loss=loss, outputs=outputs)
         self._programs.append((example, outputs, path))
         self._counts = counts
-        return path, outputs
+        return path
 
     def _first_example(self) -> Batch:
         """A batch that has all that the loss is made of."""
@@ -325,43 +321,6 @@ class Trainer(Evaluation, transformers.Trainer):
         write_weights(self.model, file, self._programs[0][2])
         return file
 
-    # The best model.
-
-    def _evaluate_at(self, checkpoint: Optional[str]) -> None:
-        """Evaluates as transformers does after a step, with the weights of a checkpoint or of the model; keeps the best."""
-        self._resume = checkpoint
-        try:
-            metrics = self.evaluate(ignore_keys=self._ignored)
-        finally:
-            self._resume = None
-        if self._determine_best_metric(metrics=metrics, trial=None) and self.state.best_global_step:
-            state = self.state
-            best = Best(os.path.join(self.args.output_dir, "best"), state.best_global_step, self._best_name(), float(state.best_metric))
-            if best.keep(checkpoint or os.path.join(self.args.output_dir, f"step-{best.step:08d}")):
-                state.best_model_checkpoint = best.path
-
-    def _best_name(self) -> str:
-        name = self.args.metric_for_best_model or ""
-        return name if name.startswith("eval_") else f"eval_{name}"
-
-    def _go_on_comparing(self, resume: str) -> None:
-        """Takes up what was kept before the checkpoint that a run goes on from."""
-        checkpoint = given_checkpoint([f"-resume={resume}"])
-        best = Best.kept(os.path.dirname(checkpoint["place"]), self._best_name()) if checkpoint else None
-        if best and best.step <= checkpoint["step"]:
-            self.state.best_metric, self.state.best_global_step, self.state.best_model_checkpoint = best.value, best.step, best.path
-
-    def _load_best(self, path: str) -> None:
-        file = os.path.join(self._folder.name, "best.safetensors")
-        example, _, model = self._programs[0]
-        items = list(self._counted([example])) if self._counts else [example]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # nothing is trained, nor should it be
-            run_to_end(model, items * self._micro_batches(), resume=path, steps=self.state.best_global_step, save_weights=file,
-                       micro_batches=self.args.gradient_accumulation_steps, **self._common(),
-                       **{name: value for name, value in self._options.items() if name not in {*self._common(), *_OF_A_RUN}})
-        load_weights(self.model, file)
-
     # What transformers.Trainer does.
 
     def train(self, resume_from_checkpoint: Any = None, trial: Any = None, ignore_keys_for_eval: Any = None) -> TrainOutput:
@@ -376,7 +335,7 @@ class Trainer(Evaluation, transformers.Trainer):
         loader = self.get_train_dataloader()
         steps, of_pass = self._planned(), self._of_pass()
         example = dict(next(iter(loader)))
-        path, _ = self._program(example, self._outputs_of(example, self._ignored) if self.compute_metrics else ())
+        path = self._program(example, self._names_in(self._outputs_of(example, self._ignored)) if self.compute_metrics else ())
         options = {**self._schedule(steps), **self._common(), "seed": args.seed, "steps": steps,
                    "grad_clip": args.max_grad_norm or 0, "micro_batches": args.gradient_accumulation_steps,
                    "weights": self._start_weights(), "save_weights": os.path.join(self._folder.name, "trained.safetensors")}
@@ -387,6 +346,7 @@ class Trainer(Evaluation, transformers.Trainer):
             os.makedirs(args.output_dir, exist_ok=True)
             options.update(save=args.output_dir, save_every=save, save_keep=args.save_total_limit or 1_000_000,
                            save_existing="aside")
+        self._saves = lambda step: save > 0 and (step % save == 0 or step == steps)
         if resume_from_checkpoint:
             options["resume"] = args.output_dir if resume_from_checkpoint is True else os.fspath(resume_from_checkpoint)
         evaluation = self._every(args.eval_strategy, args.eval_steps or args.logging_steps, of_pass)
@@ -396,6 +356,11 @@ class Trainer(Evaluation, transformers.Trainer):
             delay = step / of_pass if args.eval_strategy == "epoch" else step
             return between and (step % evaluation == 0 or step == steps) and args.eval_delay <= delay
 
+        if self._saves_best():
+            self._put_aside(options.get("resume"))
+            if is_due(steps):
+                options["save"] = os.path.join(self._folder.name, "end")
+                shutil.rmtree(options["save"], ignore_errors=True)
         if between:
             options["pause"] = lambda step: is_due(step) and step != steps
         elif evaluation:
@@ -407,14 +372,12 @@ class Trainer(Evaluation, transformers.Trainer):
         self.state.max_steps, self.state.num_train_epochs = steps, math.ceil(steps / of_pass)
         self.state.is_local_process_zero = self.state.is_world_process_zero = True
         start = time.time()
-        self.state.best_metric = self.state.best_global_step = self.state.best_model_checkpoint = None
-        if resume_from_checkpoint and args.metric_for_best_model:
-            self._go_on_comparing(options["resume"])
+        self._go_on_comparing(options.get("resume"))
         self.control = self.callback_handler.on_train_begin(args, self.state, self.control)
         if args.eval_on_start:
-            self._resume = options.get("resume")
+            if resume_from_checkpoint:
+                self._bring_home(options["resume"])
             self.evaluate(ignore_keys=self._ignored)
-            self._resume = None
         data = _Steps(self, loader, self._micro_batches(), self._counts)
         with warnings.catch_warnings():
             # Several passes are what num_train_epochs and max_steps ask for.
@@ -424,20 +387,27 @@ class Trainer(Evaluation, transformers.Trainer):
             raise DsoptError("the run was interrupted", 3)
         load_weights(self.model, options["save_weights"])
         if log.done and is_due(self.state.global_step) and self.state.global_step == steps:
-            self._evaluate_at(None)
+            self._evaluate_at(lambda: os.path.join(options["save"], f"step-{steps:08d}"))
         metrics = speed_metrics("train", start, num_samples=log.done * data._micro_batches * args.per_device_train_batch_size,
                                 num_steps=log.done)
         metrics["train_loss"] = log.total / max(log.done, 1)
         self.log(metrics)
         if args.load_best_model_at_end and self.state.best_model_checkpoint:
-            self._load_best(self.state.best_model_checkpoint)
+            self._bring_home(self.state.best_model_checkpoint)
         self.control = self.callback_handler.on_train_end(args, self.state, self.control)
         return TrainOutput(self.state.global_step, metrics["train_loss"], metrics)
+
+    def _is_watched(self) -> bool:
+        """Whether somebody may look at the model when an evaluation has been made."""
+        own = [type(one) for one in self.callback_handler.callbacks if not type(one).__module__.startswith("transformers.")]
+        known = transformers.TrainerCallback
+        return type(self).evaluate is not transformers.Trainer.evaluate or any(
+            getattr(one, name) is not getattr(known, name) for one in own for name in ("on_evaluate", "on_prediction_step"))
 
     def _measures_between(self) -> bool:
         """Whether evaluations while training are made between its steps; else the program measures the loss itself."""
         args, data = self.args, self.eval_dataset
-        if isinstance(data, dict) or self.compute_metrics or args.metric_for_best_model or args.eval_delay:
+        if isinstance(data, dict) or self._is_watched() or self.compute_metrics or args.metric_for_best_model or args.eval_delay:
             return True
         if args.per_device_eval_batch_size != args.per_device_train_batch_size:
             return True

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import os
+import shutil
 import sys
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -136,6 +137,8 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         self.num_nodes = 1
         super().__init__("cpu")
         self._path, self._options = path, options
+        self._kept: Optional[tempfile.TemporaryDirectory[str]] = None  # with the program's state after fit
+        self._kept_for: List[Tuple[int, int]] = []
         self._start()
 
     def _start(self) -> None:
@@ -177,7 +180,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
             found.append("detect_anomaly=True")
         if trainer.ckpt_path and self._saved is None:
             found.append(f"ckpt_path={str(trainer.ckpt_path)!r}, in which is no state of the optimizer (it has checkpoints that were "
-                         "written under this strategy, while training and between steps; load_from_checkpoint takes weights alone)")
+                         "written under this strategy, between steps or after fit; load_from_checkpoint takes weights alone)")
         if own := own_options(self._options, "dp"):
             found.append(f"the options {', '.join(own)} (devices= of Trainer, the optimizer and the loader say them)")
         if not module.automatic_optimization:
@@ -220,6 +223,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         super().setup(trainer)
         if trainer.state.fn != "fit":
             return
+        self._kept = None
         refused = self._refused(trainer)
         if refused:
             raise DsoptError("dsopt.lightning.Strategy does not have: " + "; ".join(dict.fromkeys(refused)))
@@ -353,11 +357,25 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
     def save_checkpoint(self, checkpoint: Dict[str, Any], filepath: Any, storage_options: Any = None) -> None:
         # The state of optimizers is the program's: what PyTorch's has is rates.
         kept = {name: value for name, value in checkpoint.items() if name not in ("optimizer_states", "lr_schedulers")}
-        engine = self._engine
-        if "optimizer_states" in checkpoint and engine is not None and engine.global_steps and not self._losses:
+        folder = self._state_now() if "optimizer_states" in checkpoint else None
+        if folder is not None:
             kept["dsopt"] = {"optimizer_states": checkpoint["optimizer_states"], "lr_schedulers": checkpoint["lr_schedulers"],
-                             "files": self._pack(engine.checkpoint_now())}
+                             "files": self._pack(folder)}
         super().save_checkpoint(kept, filepath, storage_options)
+
+    def _state_now(self) -> Optional[str]:
+        """The program's checkpoint of the steps so far: it has none within a step's batches, nor after fit where the
+        module has other weights since."""
+        engine = self._engine
+        if engine is not None and engine._is_open:
+            return engine.checkpoint_now() if engine.global_steps and not self._losses else None
+        if self._kept is None or self._kept_for != self._marks():
+            return None
+        return os.path.join(self._kept.name, os.listdir(self._kept.name)[0])
+
+    def _marks(self) -> List[Tuple[int, int]]:
+        """What changes where the module's weights do."""
+        return [(one.data_ptr(), one._version) for one in super().lightning_module_state_dict().values() if isinstance(one, torch.Tensor)]
 
     @staticmethod
     def _pack(folder: str) -> Dict[str, torch.Tensor]:
@@ -386,8 +404,16 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
     # The end.
 
     def on_train_end(self) -> None:
-        if self._engine is not None:
-            self._engine.finish()
+        engine = self._engine
+        if engine is None:
+            return
+        keeps = engine._is_open and not self._losses
+        if keeps:
+            engine.bring_home()  # first: there may be no place for the rest
+            self._kept = tempfile.TemporaryDirectory(prefix="dsopt-lightning-")
+            shutil.move(engine.checkpoint_now(), self._kept.name)
+        engine.finish(load=not keeps)
+        self._kept_for = self._marks()
 
     def on_exception(self, exception: BaseException) -> None:
         if self._engine is not None:

@@ -62,7 +62,7 @@ M --offload_optimizer_device cpu | write -offload-optimizer=cpu
 M --use-flash-attn | attention is found in the model
 M --attn_implementation sdpa | attention is found in the model
 M --compile | all that runs is compiled
-M --torch_dtype bfloat16 | write -precision=fp32|bf16|fp16
+M --torch_dtype bfloat16 | write -precision=bf16
 M --wandb-project x | write -log=FILE.jsonl
 M -run -data=D -steps=1 -steps=2 | -steps=1 and -steps=2 contradict each other
 M -run -data=D -lr 1 --lr=0.5 | -lr=1 and -lr=0.5 contradict each other
@@ -97,6 +97,64 @@ M --config_file accelerate.yaml | write -config=FILE.json
 plan | no model is given
 help learning_rate | write -lr=X
 help zeor | did you mean -zero?
+M -run -data=D --max_steps 10.5 | write -steps=N; expected a whole number of 1 or more, got '10.5'
+M --torch_dtype=torch.float16 | write -precision=fp16
+M --mixed_precision no | write -precision=fp32, which is the default
+M -precision bf16-mixed | expected one of fp32|bf16|fp16, got 'bf16-mixed'; did you mean bf16?
+M --optimizer AdamW | did you mean adamw?
+M --optim adamw_torch_fused | write -optimizer=adamw, which is the default; dsopt help optimizer
+M --optim galore | write -optimizer=
+M --lr_scheduler_type polynomial | expected one of constant|linear|cosine
+M --bf16 False | --bf16 (of transformers): leave it out
+M --report_to none | leave it out
+M --load_in_8bit | a quantized model is not trained
+M --distributed-backend nccl | (of Megatron): ranks of one machine share memory
+M --adam-beta1 0.9 | write -betas=0.9,0.999, which is the default; both of them
+M --train_file data.txt | write -data=FILE
+M --train_file data.txt | text, CSV and JSON go through a tokenizer or a loader first
+M --train_file tokens.bin | write -data=tokens.bin; an .npz file or files of tokens
+M -plan -device-memory 1 GB | write -device-memory=1GB as one word, got '1' and 'GB'
+M -memory 8GB | write -device-memory=8GB; bytes of a rank's device
+M --eval_strategy steps | write -eval-every=N; a number of steps
+M --save_strategy epoch | write -save-every=N
+M --max_seq_length 512 | write -dim=NAME=512
+M --block_size 512 | write -dim=NAME=512
+M --use_lora | export the model with its adapters
+M --push_to_hub | write -save-weights=FILE.safetensors
+M --tokenizer_name gpt2 | tokenizing comes before
+M --remove_unused_columns False | only the model's inputs are read
+M --use_cpu | write -target=cpu; the default
+M --include localhost:0,1 | (of DeepSpeed): ranks of several machines
+M --autotuning run | write -plan; it says what a layout needs
+M --offload_param_device nvme | write -offload-params=nvme
+M --zero3_init_flag true | a rank reads only the weights it owns
+M --rdzv_id 100 | (of torchrun): ranks of several machines
+M --dist-backend nccl | ranks of one machine share memory
+M --world-size 4 | write -dp=4
+M --multi_gpu | (of accelerate): write -dp=N
+M --fsdp_sharding_strategy FULL_SHARD | FULL_SHARD is 3
+M --fsdp_offload_params true | write -offload-params=cpu
+M --dynamo_backend inductor | all that runs is compiled
+M --tpu | write -target=cpu|cuda
+M --trainer.max_epochs 3 | (of Lightning): write -epochs=3
+M --optimizer.lr 0.1 | --optimizer.lr: write -lr=0.1
+M --data.batch_size 32 | write -micro-batch-size=32
+M --limit_train_batches 0.5 | write -steps=N; expected a whole number
+M --fast_dev_run | write -steps=1
+M --sync_batchnorm | statistics are those of a micro-batch
+M --seed_everything 42 | write -seed=42
+M --profiler simple | write -breakdown
+M --hidden-size 1024 | change it in PyTorch and export again
+M --train-samples 1000 | (of Megatron): write -steps=N; samples over
+M --recompute-granularity selective | write -recompute=auto
+M --overlap-grad-reduce | reductions trail behind
+M --fp8-format hybrid | write -precision=bf16; there is no fp8
+M --no-load-optim | write -weights=FILE.safetensors
+M --lr-warmup-fraction .01 | write -warmup-steps=N
+M --workers 4 | data are read where they lie
+M --dry-run | write -plan
+fit M | 'fit' is no file: did you mean dsopt train MODEL.onnx?
+validate M | did you mean dsopt eval MODEL.onnx?
 """
 # The same of a trained program.
 WRONG_OF_PROGRAM = """
@@ -147,6 +205,8 @@ with tempfile.TemporaryDirectory() as folder:
     check(answered("plan M --zero 1 -dp 2") == plan and answered("M -zero 1 -dp=2 -plan text") == plan, "dsopt plan is no -plan")
     check(answered("-plan M -zero 1 -dp 2") == plan, "-plan took the model")
     answered("plan M -plan=json", '"ranks"')
+    done = subprocess.run([dsopt, path, "-plan", "-device-memory", "1 GB"], capture_output=True, text=True)
+    check(done.returncode == 1 and "write -device-memory=1GB without a space, got '1 GB'" in done.stderr, f"a size with a space: {done.stderr}")
     def losses(text):
         return re.findall(r"loss ([\d.]+)", text)
     trained = execute([dsopt, "train", path, "-data", data, "-steps", "2", "-log", "run.jsonl", "-save", "run", "-save-weights", "a"])
@@ -167,6 +227,13 @@ with tempfile.TemporaryDirectory() as folder:
     answered("help train", "dsopt train\n", "-train=GLOB")
     answered("-help=man", ".TH DSOPT 1", ".SS optimizer")
     answered("-completion=zsh", "#compdef dsopt", "'-zero=[")
+    fish = answered("-completion=fish", "complete -c dsopt -n __fish_use_subcommand -a plan -d '", "complete -c dsopt -o zero -l zero -x -a '0 1 2 3' -d '",
+                    "complete -c dsopt -o plan -l plan -a 'json ", "complete -c dsopt -o data -l data -r -F -d '", "complete -c dsopt -o quiet -l quiet -d '",
+                    "complete -c dsopt -s o -r -F -d '", "the model\\'s outputs on -data").splitlines()
+    check(len(fish) == 7 + len(re.findall(r"^  -", answered("help"), re.M)), f"fish has {len(fish)} lines")
+    for line in fish:  # each with its quotes closed
+        check(re.fullmatch(r"complete -c dsopt( -[lonsa] [\w-]+| -[xrF]| -[ad] '([^'\\]|\\['\\])*')+", line), f"fish has {line}")
+    answered("help completion", "-completion=bash|zsh|fish")
     script = answered("-completion bash") + """
 complete() { :; }; compopt() { :; }
 try() { COMP_LINE="$1" COMP_POINT=${#1} COMP_CWORD=$2; _dsopt; echo "${COMPREPLY[*]}"; }

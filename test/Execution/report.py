@@ -69,6 +69,10 @@ with tempfile.TemporaryDirectory() as folder:
     for caption in ("loss", "learning rate", "gradient norm", "tokens per second", "milliseconds of a step", "memory", "traffic",
                     "where a step's time goes"):
         check(caption in page.captions, f"there is no figure of {caption}: {page.captions}")
+    # Cards of ranks are as high as their neighbours: bars beside bars, lines beside lines.
+    check("\n.even { grid-auto-rows: 1fr;" in text, "rows of cards are of any height")
+    even = [Page(part).captions for part in text.split("<h2>Ranks</h2>")[1].split("<h2>")[0].split("<div class='grid even'>")[1:] for part in [part.rpartition("</div>")[0]]]
+    check(even == [["memory", "traffic", "where a step's time goes"], ["memory over time"]], f"cards of ranks: {even}")
     hash = json.loads(open(log).read().splitlines()[-1])["end"]["weights_hash"]
     for word in ("evaluation", hash[:16], "dp 2, pp 2, zero 3", "model.onnx", "rank 3", "shared memory"):
         check(word in text, f"the page lacks '{word}'")

@@ -174,11 +174,11 @@ def decays(model):
     return [one], [{"scheduler": LambdaLR(one, lambda at: 0.9 ** at), "interval": "step"}]
 
 
-def run_to(steps, place, every, ckpt_path=None, **options):
+def run_to(steps, place, every, ckpt_path=None, strategy=None, **options):
     torch.manual_seed(5)
     model, rates = Net(decays), Rates()
     saves = [lightning.pytorch.callbacks.ModelCheckpoint(place, filename="{step}", save_top_k=-1, every_n_train_steps=every)] if every else []
-    one = trainer(dsopt.lightning.Strategy(zero=2), rates, *saves, max_steps=steps, max_epochs=-1, enable_checkpointing=bool(saves), **options)
+    one = trainer(strategy or dsopt.lightning.Strategy(zero=2), rates, *saves, max_steps=steps, max_epochs=-1, enable_checkpointing=bool(saves), **options)
     one.fit(model, loader(shuffle=options["devices"] > 1), loader(24), ckpt_path=ckpt_path)
     return model, rates.found, one
 
@@ -195,6 +195,34 @@ for options, steps, every in (({"devices": 1}, 10, 3), ({"devices": 2, "accumula
         for (name, one), other in zip(whole.state_dict().items(), rest.state_dict().values()):
             check(torch.equal(one, other), f"{options} {file}: {name} after a stop")
     print(f"goes on {options} from {sorted(os.listdir(place))}", flush=True)
+
+# After fit, too, whatever was measured between; not with weights that the run did not leave. An epoch that a run has ended
+# in is over for Lightning, and the next one is counted twice.
+for options, steps in (({"devices": 1}, 6), ({"devices": 2, "accumulate_grad_batches": 3}, 2), ({"devices": 1}, 8)):
+    ended = os.path.join(folder, f"ended-{steps}.ckpt")
+    part, _, one = run_to(steps, folder, 0, **options)
+    one.validate(part, loader(24), verbose=False)
+    one.save_checkpoint(ended)
+    rest, got, after = run_to(steps + 3, folder, 0, ended, **options)
+    window = options.get("accumulate_grad_batches", 1)
+    if steps != 8:
+        whole, want, _ = run_to(steps + 3, folder, 0, **options)
+        equal = torch.equal if window == 1 else lambda x, y: torch.allclose(x, y, atol=1e-5)  # another order of a whole pass
+        check(all(equal(x, y) for x, y in zip(whole.parameters(), rest.parameters())), f"{options} after fit: weights")
+    if options["devices"] == 1:
+        _, _, one = run_to(steps, folder, 0, strategy="auto", **options)
+        one.save_checkpoint(ended + ".plain")
+        _, want, before = run_to(steps + 3, folder, 0, ended + ".plain", strategy="auto", **options)
+        check((before.current_epoch, before.global_step) == (after.current_epoch, after.global_step), f"{options}: where it ended after fit")
+    want = want[-len(got):]
+    check(len(got) == 3 * window and all(x[0] == y[0] and x[2] == y[2] for x, y in zip(want, got)), f"{options} after fit: {got}, expected {want}")
+    pairs = [[sum(one[1] for one in found[at:at + window]) / window for found in (want, got)] for at in range(0, len(got), window)]
+    check(all(abs(x - y) < 1e-5 for x, y in pairs), f"{options} after fit: {pairs}")
+    print(f"goes on after fit of {steps} steps: {len(pairs)} losses differ by {max(abs(x - y) for x, y in pairs):.1e} at most", flush=True)
+with torch.no_grad():
+    part.first.weight.mul_(2)
+one.save_checkpoint(ended)
+fails(lambda: run_to(9, folder, 0, ended, devices=1), "ended-8.ckpt', in which is no state of the optimizer")
 plain = os.path.join(folder, "plain.ckpt")
 one = trainer("auto", max_steps=2)
 one.fit(Net(decays), loader())

@@ -13,6 +13,7 @@ body { margin: 0 auto; padding: 24px 20px 60px; max-width: 1340px; background: v
 h1 { font-size: 21px; margin: 0 0 2px; } h2 { font-size: 16px; margin: 32px 0 10px; } p { margin: 4px 0; }
 .soft, .note { color: var(--soft); } .note::before { content: "! "; color: var(--c1); font-weight: bold; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 540px), 1fr)); gap: 16px; }
+.even { grid-auto-rows: 1fr; grid-template-columns: repeat(auto-fill, minmax(min(100%, 540px), 1fr)); } .even + .even { margin-top: 16px; }
 figure { margin: 0; padding: 12px 14px; background: var(--card); border: 1px solid var(--line); border-radius: 8px; position: relative; }
 figcaption { font-weight: 600; } svg { width: 100%; height: auto; display: block; overflow: visible; }
 .head { display: flex; justify-content: space-between; gap: 4px 14px; margin-bottom: 6px; } .head label, .smoothing, summary { color: var(--soft); font-size: 12.5px; }

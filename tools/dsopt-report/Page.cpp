@@ -157,16 +157,20 @@ std::string figures(const std::vector<Log> &logs) {
                   [](const Log &log) { return seriesOf(log, "tokens_per_s").empty(); }))
     out += figure(logs, "samples per second", "samples_per_s");
   out += figure(logs, "milliseconds of a step", "step_ms") + "</div>\n";
-  std::string norms, ranks;
+  std::string norms, ranks, memory;
   for (const Log &log : logs) {
     norms += normFigure(log, nameWith("gradient norms by parameter", log, several), log.gradNorms) +
              normFigure(log, nameWith("parameter norms", log, several), log.paramNorms);
-    ranks += memoryFigure(log, nameWith("memory over time", log, several)) + rankFigures(log, several);
+    ranks += rankFigures(log, several);
+    memory += memoryFigure(log, nameWith("memory over time", log, several));
   }
   if (!norms.empty())
     out += "<h2>Parameters</h2>\n<div class='grid'>\n" + norms + "</div>\n";
-  if (!ranks.empty())
-    out += "<h2>Ranks</h2>\n<div class='grid'>\n" + ranks + "</div>\n";
+  if (!ranks.empty() || !memory.empty())
+    out += "<h2>Ranks</h2>\n";
+  for (const std::string &alike : {ranks, memory}) // bars and lines are not of one height
+    if (!alike.empty())
+      out += "<div class='grid even'>\n" + alike + "</div>\n";
   return out + "<h2>Run and plan</h2>\n" + factTable(logs);
 }
 

@@ -225,6 +225,13 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
 
 /// What to say of a command line with several words and no file behind one of them: which word was meant.
 static std::string adviseOnWords(ArrayRef<std::string> words) {
+  // Those of Lightning's command line, and of others.
+  static const std::pair<const char *, const char *> foreign[] = {{"fit", "train"},    {"run", "train"},
+                                                                  {"launch", "train"}, {"validate", "eval"},
+                                                                  {"test", "eval"},    {"evaluate", "eval"}};
+  for (const auto &[word, own] : foreign)
+    if (words[0] == word && !llvm::sys::fs::exists(word))
+      return "; '" + words[0] + "' is no file: did you mean dsopt " + own + " MODEL.onnx?";
   for (const std::string &word : words)
     for (const runtime::CommandWord &known : runtime::commandWords())
       if (!llvm::sys::fs::exists(word) && runtime::editDistance(word, known.name) <= 2)

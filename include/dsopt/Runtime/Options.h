@@ -118,7 +118,7 @@ std::string optionHelp(const OptionRow &row);
 /// A manual page (roff) of all options of `tool`.
 std::string optionsManual(Tool tool, const std::string &version);
 
-/// A script that completes options and their choices in `shell` (bash or zsh) for `command`.
+/// A script that completes options and their choices in `shell` (bash, zsh or fish) for `command`.
 std::string optionsCompletion(Tool tool, const std::string &shell, const std::string &command);
 
 /// Whether a word behind an option can be its value: it does not begin with a dash, or is a number.
@@ -129,6 +129,13 @@ struct ForeignOption {
   const char *name, *of, *write, *note;
 };
 const std::vector<ForeignOption> &foreignOptions();
+
+/// The value of an option with fixed ones that another tool's value means (bfloat16, AdamW), empty if there
+/// is none.
+std::string ownValue(const OptionRow &row, std::string value);
+
+/// Why an option does not take a value, empty if it does.
+std::string wrongValue(const OptionRow &row, const std::string &value);
 
 /// What to write instead of an option that there is not, to go behind its name: another tool's name for one,
 /// or the nearest of the table.

@@ -175,8 +175,8 @@ namespace {
 /// Throws unless `value` is one of `names` that exists.
 void checkChoice(const OptionRow &row, const std::string &value,
                  const std::vector<std::pair<std::string, bool>> &names) {
-  std::string nearest, all;
-  int best = 3;
+  std::string nearest = ownValue(row, value), all;
+  int best = nearest.empty() ? 3 : 0;
   for (auto &[name, ready] : names) {
     if (name == value) {
       if (!ready)
@@ -195,6 +195,11 @@ void checkChoice(const OptionRow &row, const std::string &value,
                                value + "'" + (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 
+std::string withoutBlanks(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ' '), text.end());
+  return text;
+}
+
 void checkValue(const OptionRow &row, const std::string &value) {
   int64_t integer = 0;
   double number = 0;
@@ -211,6 +216,9 @@ void checkValue(const OptionRow &row, const std::string &value) {
       refuse(row, value, "a whole number of 0 or more");
     break;
   case OptionKind::Bytes:
+    if (std::string whole = withoutBlanks(value); whole != value && parseBytes(whole, integer))
+      throw Error(StatusInput, std::string("option -") + row.name + ": write -" + row.name + "=" + whole +
+                                   " without a space, got '" + value + "'");
     if (!parseBytes(value, integer))
       refuse(row, value, "a number of bytes such as 512M, 1.5GiB (M and MiB: 2^20) or 16GB (10^9)");
     break;
@@ -254,6 +262,15 @@ void checkValue(const OptionRow &row, const std::string &value) {
   }
 }
 } // namespace
+
+std::string dsopt::runtime::wrongValue(const OptionRow &row, const std::string &value) {
+  try {
+    checkValue(row, value);
+  } catch (const Error &error) {
+    return error.what();
+  }
+  return "";
+}
 
 /// Whether `word`, which follows `row` without an equals sign, is its value: never for a flag; for a flag or
 /// choice only one of its choices, so that a model's path is not taken; else all but what looks like an
@@ -348,6 +365,12 @@ ParsedOptions dsopt::runtime::parseOptions(int argc, const char *const *argv, To
       throw Error(StatusInput, "option -" + name + " needs a value: -" + name + "=" + row->shownForm());
     if (hasValue)
       checkValue(*row, value);
+    int64_t bytes = 0;
+    if (std::string unit = i + 1 < argc ? argv[i + 1] : "";
+        row->kind == OptionKind::Bytes && std::isdigit(static_cast<unsigned char>(value.back())) &&
+        !unit.empty() && std::isalpha(static_cast<unsigned char>(unit[0])) && parseBytes("1" + unit, bytes))
+      throw Error(StatusInput, "option -" + name + ": write -" + name + "=" + value + unit +
+                                   " as one word, got '" + value + "' and '" + unit + "'");
     take(parsed, *row, value);
   }
   return parsed;

@@ -211,7 +211,33 @@ static std::string zshCompletion(Tool tool, const std::string &command) {
   return text + "    '*:file:_files'\n}\ncompdef _dsopt " + command + "\n";
 }
 
+static std::string fishCompletion(Tool tool, const std::string &command) {
+  // Between single quotes backslashes mean something there.
+  auto inQuotes = [](const std::string &text) {
+    std::string result;
+    for (char c : text)
+      result += (c == '\'' || c == '\\' ? "\\" : "") + std::string(1, c);
+    return "'" + result + "'";
+  };
+  std::string text, head = "complete -c " + command;
+  if (tool == Tool::Compiler)
+    for (const CommandWord &word : commandWords())
+      text += head + " -n __fish_use_subcommand -a " + word.name + " -d " + inQuotes(word.help) + "\n";
+  for (const OptionRow &row : optionTable()) {
+    if (!isFor(tool, row))
+      continue;
+    std::string name = row.name, choices = choicesOf(row);
+    text += head + (name.size() == 1 ? " -s " + name : " -o " + name + " -l " + name);
+    if (row.kind != OptionKind::Flag && !row.isFlagOr())
+      text += choices.empty() ? " -r -F" : " -x";
+    text += (choices.empty() ? "" : " -a " + inQuotes(choices)) + " -d " + inQuotes(row.help) + "\n";
+  }
+  return text;
+}
+
 std::string dsopt::runtime::optionsCompletion(Tool tool, const std::string &shell,
                                               const std::string &command) {
-  return shell == "zsh" ? zshCompletion(tool, command) : bashCompletion(tool, command);
+  return shell == "fish"  ? fishCompletion(tool, command)
+         : shell == "zsh" ? zshCompletion(tool, command)
+                          : bashCompletion(tool, command);
 }

@@ -51,8 +51,8 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
     check           compares loss and gradients with PyTorch's, on the example and on other values (docs/Export.md)
     optimizer       a new torch.optim optimizer: its kind, its rates and what its groups say are in the file as defaults
     outputs         tensors of what forward returns that the file gives beside the loss, by name ("logits") or, of a
-                    tuple, by place ("1", which is output1 in the file): for dsopt.predict, log_outputs= and
-                    metric="accuracy:logits,labels"
+                    tuple, by place ("1", which is output1 in the file), and by both ("hidden_states.0") in what is
+                    nested: for dsopt.predict, log_outputs= and metric="accuracy:logits,labels"
 
     The model is exported in the mode it is in. Every parameter that the loss depends on is found again in the
     file, with its value and under PyTorch's name, or this raises: none is folded, merged or dropped.

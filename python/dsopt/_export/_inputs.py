@@ -58,26 +58,40 @@ def pick_loss(outputs: Any, inputs: Mapping[str, Any], loss: Optional[Callable[.
     return value.reshape(())
 
 
+def _part(outputs: Any, name: str) -> Tuple[Any, List[str]]:
+    """What is of this name, or at this place, in a container, and what there is."""
+    import torch
+
+    if isinstance(outputs, Mapping):
+        return outputs.get(name, outputs.get(int(name)) if name.isdigit() else None), [str(key) for key in outputs]
+    if isinstance(outputs, (tuple, list)) and not hasattr(outputs, "_fields"):
+        return outputs[int(name)] if name.isdigit() and int(name) < len(outputs) else None, [str(at) for at in range(len(outputs))]
+    there = list(getattr(outputs, "_fields", [])) or list(getattr(outputs, "__dict__", {}))
+    return getattr(outputs, name, None) if not isinstance(outputs, torch.Tensor) else None, there
+
+
 def pick_outputs(outputs: Any, names: Sequence[str]) -> List[Any]:
     """The tensors of these names, or places in a tuple, among what forward returned."""
     import torch
 
     found = []
     for name in names:
-        if isinstance(outputs, Mapping):
-            value, there = outputs.get(name), [str(key) for key in outputs]
-        elif isinstance(outputs, (tuple, list)) and not hasattr(outputs, "_fields"):
-            value = outputs[int(name)] if name.isdigit() and int(name) < len(outputs) else None
-            there = [str(place) for place in range(len(outputs))]
-        else:
-            value = getattr(outputs, name, None) if not isinstance(outputs, torch.Tensor) else None
-            there = list(getattr(outputs, "_fields", [])) or [key for key in getattr(outputs, "__dict__", {})]
+        value, there = _part(outputs, name)
+        if value is None and "." in name:
+            value = outputs
+            for step in name.split("."):
+                value = _part(value, step)[0]
         if not isinstance(value, torch.Tensor):
             raise Refused(f"outputs has '{name}', but forward returns " + (f"{', '.join(there)}" if there else
                           f"a {type(outputs).__name__} without names") + ", expected one that is a tensor")
         # A name of its own, whatever it is a view of.
         found.append(value + 0 if value.dtype != torch.bool else value & True)
     return found
+
+
+def output_name(name: str) -> str:
+    """An output's name in the file."""
+    return f"output{name}" if name.split(".")[0].isdigit() else name
 
 
 class Job:
@@ -89,7 +103,7 @@ class Job:
         if isinstance(outputs, str):
             raise ValueError(f"outputs={outputs!r}: expected a list of names")
         self.outputs = list(outputs)
-        self.output_names = [f"output{name}" if name.isdigit() else name for name in self.outputs]  #: in the file
+        self.output_names = [output_name(name) for name in self.outputs]  #: in the file
         self.tensors, self.fixed = split_inputs(named_inputs(model, example_inputs))
         self.names, self.values = list(self.tensors), list(self.tensors.values())
         for name in self.outputs:

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
 #include <set>
 
 using namespace dsopt::runtime;
@@ -111,6 +112,27 @@ TEST(Options, OtherToolsNamesAreTaught) {
   EXPECT_EQ(message({"--log_norms"}), "unknown option --log_norms: write -log-norms");
 }
 
+/// Other tools' values are not ours, and mean one that there is.
+TEST(Options, OtherToolsValuesAreTaught) {
+#define DSOPT_FOREIGN_VALUE(option, foreign, own)                                                            \
+  EXPECT_EQ(wrongValue(*findOption(option), own), "");                                                       \
+  EXPECT_EQ(ownValue(*findOption(option), foreign), own) << foreign;
+#include "dsopt/Runtime/ForeignOptions.def"
+  EXPECT_EQ(ownValue(*findOption("precision"), "torch.bfloat16"), "bf16");
+  EXPECT_EQ(ownValue(*findOption("optimizer"), "SGD"), "sgd");
+  EXPECT_EQ(ownValue(*findOption("optimizer"), "rmsprop"), "");
+  EXPECT_EQ(message({"--max_steps=1.5"}),
+            "unknown option --max_steps (of transformers): write -steps=N; expected a "
+            "whole number of 1 or more, got '1.5'");
+  EXPECT_EQ(message({"--memory", "1 GB"}),
+            "unknown option --memory (of many scripts): write -device-memory=1GB; "
+            "bytes of a rank's device");
+  EXPECT_EQ(message({"-device-memory", "1 GB"}),
+            "option -device-memory: write -device-memory=1GB without a space, got "
+            "'1 GB'");
+  EXPECT_EQ(message({"--bf16", "False"}), "unknown option --bf16 (of transformers): leave it out");
+}
+
 /// What is advised is an option, and its fixed value is one that it takes.
 TEST(Options, AdviceCanBeFollowed) {
   std::set<std::string> names;
@@ -119,6 +141,11 @@ TEST(Options, AdviceCanBeFollowed) {
     EXPECT_EQ(findOption(one.name), nullptr) << one.name;
     std::string write = one.write;
     EXPECT_TRUE(*one.note || !write.empty()) << one.name;
+    static const std::regex option("(^|[^a-z-])-([a-z][a-z-]+)");
+    std::string note = one.note;
+    for (std::sregex_iterator at(note.begin(), note.end(), option), end; at != end; ++at)
+      EXPECT_TRUE(findOption((*at)[2]) && findOption((*at)[2])->state == OptionState::Ready)
+          << one.name << ": " << note;
     if (write.empty())
       continue;
     const OptionRow *row = findOption(write.substr(1, write.find('=') - 1));
