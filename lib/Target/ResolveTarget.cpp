@@ -16,10 +16,9 @@ using namespace mlir;
 
 /// Features that a program states as required: those that LLVM and
 /// __builtin_cpu_supports name alike and that vector code depends on.
-static constexpr llvm::StringLiteral kStated[] = {"avx",      "avx2",     "fma",      "bmi",
-                                                  "bmi2",     "f16c",     "avx512f",  "avx512bw",
-                                                  "avx512dq", "avx512vl", "avx512cd", "avx512bf16",
-                                                  "amx-tile", "amx-bf16"};
+static constexpr llvm::StringLiteral kStated[] = {
+    "avx",      "avx2",     "fma",      "bmi",      "bmi2",       "f16c",     "avx512f",
+    "avx512bw", "avx512dq", "avx512vl", "avx512cd", "avx512bf16", "amx-tile", "amx-bf16"};
 
 /// The features of an x86 processor that there are. Lists leave out what their members imply.
 static llvm::StringSet<> enabledFeatures(ArrayRef<StringRef> features) {

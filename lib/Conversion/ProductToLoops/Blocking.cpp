@@ -68,7 +68,8 @@ Blocking::Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingA
     if (!copiesA && product.getK() % kTileDepth)
       restElements = rows.largest() * kTileDepth;
   }
-  // Where few panels of columns read them they come from memory, each time at places that it does not foresee.
+  // Where few panels of columns read them they come from memory, each time at places that it does not
+  // foresee.
   constexpr int64_t kFewPanels = 4;
   asksForRows = !copiesA && !inTiles && columns.count <= kFewPanels &&
                 product.count() * product.getM() * product.getK() * bytes > kSecondCache;
@@ -85,25 +86,39 @@ int64_t Blocking::scratchBytes(exec::ProductAttr product) const {
          (apartElements + sumElements) * 4;
 }
 
+constexpr int64_t kFirstCache = 32 * 1024, kCacheLine = 64;
+/// Rows of a band whose sums are kept.
+constexpr int64_t kKeptRows = 256;
+
 /// Two tiles of rows by two of columns with what they are products of take all eight; of one row of tiles so
 /// many hide how long each waits for its last sum.
 static exec::BlockingAttr chooseTiles(exec::ProductAttr product, TargetAttr target) {
-  int64_t m = product.getM(), run = std::min(product.getK(), Blocking::kDepth), lanes = Registers(target).lanes;
+  int64_t m = product.getM(), run = std::min(product.getK(), Blocking::kDepth),
+          lanes = Registers(target).lanes;
   Panels columns((product.getN() + lanes - 1) / lanes, m > Blocking::kTileRows ? 2 : 6);
   Panels rows(m, 2 * Blocking::kTileRows);
-  // What all panels of columns read of a stays in the second cache.
-  int64_t inBand = columns.count > 1 ? kSecondCache / (run * bytesOf(product)) : m;
+  // What all panels of columns read of a stays in the second cache, as its copy does.
+  bool copiesA = product.getTransposeA();
+  int64_t inBand = columns.count > 1 || copiesA ? kSecondCache / (run * bytesOf(product)) : m;
+  if (keepsSums(product))
+    inBand = std::min(inBand, kKeptRows);
   Panels bands(rows.count, std::max<int64_t>(inBand / rows.largest(), 1));
-  return exec::BlockingAttr::get(
-      product.getContext(), rows.largest(), columns.largest(), bands.largest(),
-      product.getTransposeB() ? ProductPacking::Transpose : ProductPacking::Fused, product.getTransposeA(),
-      /*resultAhead=*/-1);
+  return exec::BlockingAttr::get(product.getContext(), rows.largest(), columns.largest(), bands.largest(),
+                                 product.getTransposeB() ? ProductPacking::Transpose : ProductPacking::Fused,
+                                 copiesA,
+                                 /*resultAhead=*/-1);
 }
 
-exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
-  if (multipliesTiles(target, product.getOperands()))
-    return chooseTiles(product, target);
-  Registers registers(target);
+namespace {
+/// Rows and vectors of a block, and why.
+struct BlockShape {
+  Panels columns, rows;
+  bool isShort = false; ///< what stores of a short contraction wait for decides
+  bool isFew = false;   ///< squares of b are turned in registers
+};
+} // namespace
+
+static BlockShape chooseShape(exec::ProductAttr product, const Registers &registers) {
   int64_t m = product.getM(), n = product.getN(), k = product.getK();
   int64_t vectors = (n + registers.lanes - 1) / registers.lanes;
   // Three vectors by eight rows of 32 registers, two by six of 16. Four make a whole of what would be two and
@@ -111,7 +126,13 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   int64_t most = registers.count == 32 ? 3 : 2;
   if (registers.count == 32 && (vectors == 4 || m <= 6))
     most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
-  Panels columns(vectors, most), rows(m, mostRows(columns.largest(), registers.count));
+  BlockShape block;
+  block.columns = Panels(vectors, most);
+  block.rows = Panels(m, mostRows(block.columns.largest(), registers.count));
+  // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
+  // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
+  // streams.
+  block.isFew = product.getTransposeB() && m <= std::min<int64_t>(registers.besideSquare(), 13);
   // What no cache holds until its neighbours are stored waits for memory. Of a short contraction a block's
   // stores come soon after the last one's: fewer at a time, more of a row side by side. Vectors that are not
   // halved need b from the first cache then.
@@ -119,75 +140,88 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   // Bytes of a row of a: no more than three times as many as are stored, or to read them is what takes time.
   int64_t mostShort = std::min<int64_t>(1024, 3 * n * ofResult);
   bool isWritten = product.count() * m * n * ofResult > kSecondCache && k <= Blocking::kDepth && m > 6;
-  bool isShort = registers.count == 32 && isWritten && k * bytes <= mostShort;
+  block.isShort = registers.count == 32 && isWritten && k * bytes <= mostShort;
   bool isNarrowResult = ofResult < 4, turnsA = product.getTransposeA();
   auto cutShort = [&](int64_t mostOfRows, int64_t mostVectors) {
-    columns = Panels(vectors, mostVectors);
+    block.columns = Panels(vectors, mostVectors);
     // Fewer sums would wait for each other: one takes four cycles.
     int64_t fewest = registers.isHalved ? 4 : 8;
-    rows = Panels(m, std::max(mostOfRows, fewest / columns.largest()));
+    block.rows = Panels(m, std::max(mostOfRows, fewest / block.columns.largest()));
   };
-  constexpr int64_t kFirstCache = 32 * 1024, kCacheLine = 64;
-  if (isShort && registers.isHalved)
+  if (block.isFew) {
+    block.columns = Panels(vectors, 1);
+    block.rows = Panels(m, m);
+  } else if (block.isShort && registers.isHalved)
     turnsA ? cutShort(4, 4) : cutShort(3, isNarrowResult ? 6 : 5);
-  else if (isShort && turnsA)
+  else if (block.isShort && turnsA)
     cutShort(8, bytes < 4 ? 3 : 2);
-  else if (isShort && k * bytes * registers.lanes * 4 <= kFirstCache)
+  else if (block.isShort && k * bytes * registers.lanes * 4 <= kFirstCache)
     cutShort(5, isNarrowResult ? 4 : 5);
   else if (registers.isHalved && isWritten && isNarrowResult && m * k * bytes > kSecondCache) {
     // Whole lines of a narrow result.
-    columns = Panels(vectors, 4);
-    rows = Panels(m, mostRows(columns.largest(), registers.count));
+    block.columns = Panels(vectors, 4);
+    block.rows = Panels(m, mostRows(block.columns.largest(), registers.count));
   }
-  // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
-  // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
-  // streams.
-  bool isFew = product.getTransposeB() && m <= std::min<int64_t>(registers.besideSquare(), 13);
-  if (isFew) {
-    columns = Panels(vectors, 1);
-    rows = Panels(m, m);
-  }
-  // Rows of a that lie as columns are one element of each line. Lines that are a multiple of a large power of
-  // two apart share a few sets of the second cache, which then hold those of a run no longer than it takes to
-  // read them. In 16 bits neighbours along the contraction have to be side by side.
+  return block;
+}
+
+/// What of a all panels of columns read should stay in a cache: the second for a band that is copied. Else
+/// the last one will do, whose rows are read in order, and a copy of b serves more of them.
+constexpr int64_t kLastCache = 8 << 20;
+
+/// Whether a is copied. Rows of a that lie as columns are one element of each line. Lines that are a multiple
+/// of a large power of two apart share a few sets of the second cache, which then hold those of a run no
+/// longer than it takes to read them. In 16 bits neighbours along the contraction have to be side by side.
+static bool copiesRows(exec::ProductAttr product, const BlockShape &block) {
   constexpr int64_t kSets = 1024, kWays = 16;
-  int64_t run = std::min(k, Blocking::kDepth);
+  int64_t run = std::min(product.getK(), Blocking::kDepth), bytes = bytesOf(product);
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
-  bool isNarrow = bytes < 4, collides = spread * kWays <= run;
-  // What of a all panels of columns read should stay in a cache: the second for a band that is copied. Else
-  // the last one will do, whose rows are read in order, and a copy of b serves more of them.
-  constexpr int64_t kLastCache = 8 << 20;
-  bool isLarge = m * run * bytes > kLastCache, isRead = columns.count > 2;
-  bool copiesA = turnsA && (isNarrow || (isRead && (collides || isLarge)));
-  // Eight rows or sixteen are copied whole.
-  if (copiesA && rows.largest() > 8 && rows.largest() < 16)
-    rows = Panels(m, 8);
-  int64_t inBand = copiesA             ? kSecondCache / (run * bytes)
-                   : isRead && isLarge ? kLastCache / (run * bytes)
-                                       : m;
+  bool collides = spread * kWays <= run, isLarge = product.getM() * run * bytes > kLastCache;
+  return product.getTransposeA() && (bytes < 4 || (block.columns.count > 2 && (collides || isLarge)));
+}
+
+static Panels chooseBands(exec::ProductAttr product, const Registers &registers, const BlockShape &block,
+                          bool copiesA) {
+  int64_t m = product.getM(), run = std::min(product.getK(), Blocking::kDepth), bytes = bytesOf(product);
+  bool isRead = block.columns.count > 2;
+  int64_t inBand = copiesA                                  ? kSecondCache / (run * bytes)
+                   : isRead && m * run * bytes > kLastCache ? kLastCache / (run * bytes)
+                                                            : m;
   // The last cache would lose much of it to a result that is stored. Of a short contraction b is copied soon.
-  if (isShort && isRead && !turnsA && !registers.isHalved && m * run * bytes > 2 * kSecondCache)
+  if (block.isShort && isRead && !product.getTransposeA() && !registers.isHalved &&
+      m * run * bytes > 2 * kSecondCache)
     inBand = std::min(inBand, kSecondCache / 2 / (run * bytes));
-  // Sums that are kept take as much.
-  constexpr int64_t kKeptRows = 256;
   if (keepsSums(product))
     inBand = std::min(inBand, kKeptRows);
+  const Panels &rows = block.rows;
   Panels bands(rows.count, std::max<int64_t>(inBand / rows.largest(), 1));
   // Threads share a product by bands first: what one of them has alone no other copies. Each band copies b.
   constexpr int64_t kFewestBlocks = 8;
   for (int64_t count : {4, 2})
-    if (copiesA && product.count() == 1 && m >= 2 * n && bands.count < count &&
-        rows.count / count >= kFewestBlocks) {
-      bands = Panels(rows.count, (rows.count + count - 1) / count);
-      break;
-    }
+    if (copiesA && product.count() == 1 && m >= 2 * product.getN() && bands.count < count &&
+        rows.count / count >= kFewestBlocks)
+      return Panels(rows.count, (rows.count + count - 1) / count);
+  return bands;
+}
+
+exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
+  if (multipliesTiles(target, product.getOperands()))
+    return chooseTiles(product, target);
+  Registers registers(target);
+  int64_t m = product.getM(), n = product.getN(), k = product.getK(), bytes = bytesOf(product);
+  BlockShape block = chooseShape(product, registers);
+  bool copiesA = copiesRows(product, block);
+  // Eight rows or sixteen are copied whole.
+  if (copiesA && block.rows.largest() > 8 && block.rows.largest() < 16)
+    block.rows = Panels(m, 8);
+  Panels bands = chooseBands(product, registers, block, copiesA);
   // A copy pays where several blocks of rows read it, unless the panel is all of b or b fits the first cache.
   // In 16 bits it also pairs neighbours.
-  bool isFar = columns.count > 1 && n * k * bytes > kFirstCache;
+  bool isFar = block.columns.count > 1 && n * k * bytes > kFirstCache;
   ProductPacking packing = ProductPacking::None;
   if (product.getTransposeB())
-    packing = isFew ? ProductPacking::Registers : ProductPacking::Transpose;
-  else if (rows.count > 2 && (isFar || isNarrow))
+    packing = block.isFew ? ProductPacking::Registers : ProductPacking::Transpose;
+  else if (block.rows.count > 2 && (isFar || bytes < 4))
     packing = ProductPacking::Fused;
   // A store to a line that no cache has waits for it. Where blocks are short their lines are asked for blocks
   // before. Lines that blocks share would be asked for twice.
@@ -196,8 +230,8 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   int64_t resultAhead = -1;
   if (isWhole && k <= Blocking::kDepth && product.count() * m * n * bytes > kSecondCache)
     resultAhead = (kSteps - 1) * 4 / (k * bytes);
-  return exec::BlockingAttr::get(product.getContext(), rows.largest(), columns.largest(), bands.largest(),
-                                 packing, copiesA, resultAhead);
+  return exec::BlockingAttr::get(product.getContext(), block.rows.largest(), block.columns.largest(),
+                                 bands.largest(), packing, copiesA, resultAhead);
 }
 
 exec::BlockingAttr dsopt::blockingOf(Operation *kernel, exec::ProductAttr product, TargetAttr target) {

@@ -44,8 +44,8 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
     auto read = [&, count = count](Value at) -> Value {
       if (!isMasked)
         return vector::LoadOp::create(b, type, lhs, at);
-      Value lanes = arith::ConstantOp::create(
-          b, b.getIndexVectorAttr(llvm::to_vector(llvm::seq<int64_t>(width))));
+      Value lanes =
+          arith::ConstantOp::create(b, b.getIndexVectorAttr(llvm::to_vector(llvm::seq<int64_t>(width))));
       Value end = vector::BroadcastOp::create(b, VectorType::get({width}, b.getIndexType()), count);
       Value mask = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lanes, end);
       return vector::MaskedLoadOp::create(b, type, lhs, at, mask, zeros(type));
@@ -66,8 +66,9 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
       Value line = add(ofA, multiply(add(run.begin, multiply(step, group)), product.getLda()));
       Value done = index(0);
       if (wide && together > 1) {
-        Value ofBand = areAllWide ? index(band.count)
-                                  : least(most(subtract(index(wide), band.first), index(0)), index(band.count));
+        Value ofBand = areAllWide
+                           ? index(band.count)
+                           : least(most(subtract(index(wide), band.first), index(0)), index(band.count));
         done = multiply(quotient(ofBand, together), together);
         loop(index(0), done, together, [&](Value place, ValueRange) {
           copySome(line, step, place, together, /*isMasked=*/false, isHalf);

@@ -132,6 +132,12 @@ module attributes {dsopt.target = #target} {
   func.func nested @few_rows(index, index, memref<320xi16>, memref<6144xi16>, memref<480xi16>) attributes
       {exec.product = #exec.product<m = 5, n = 96, k = 64, operands = bf16, result = bf16, lda = 64, ldb = 96, ldc = 96>, graph.range = array<i64: 6>}
 
+  // However tall: a band is what the second cache holds.
+  // CHECK-LABEL: func.func nested @tall
+  // CHECK: amx.tile_mulf
+  func.func nested @tall(index, index, memref<205520896xi16>, memref<32768xi16>, memref<1605632xi16>) attributes
+      {exec.product = #exec.product<m = 100352, n = 16, k = 2048, operands = bf16, result = bf16, lda = 100352, ldb = 16, ldc = 16, transpose_a = true>, graph.range = array<i64: 3136>}
+
   // CHECK-LABEL: func.func nested @wide
   // CHECK-NOT: amx
   // CHECK: return

@@ -25,7 +25,8 @@ TEST(Tiles, AreAskedForWhereAProgramHasThem) {
     allowTiles({"amx-tile", "amx-bf16"});
     FAIL() << "this machine has no tiles";
   } catch (const Error &error) {
-    EXPECT_NE(std::string(error.what()).find("compiled for AMX, which Linux does not let it use: "), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("compiled for AMX, which Linux does not let it use: "),
+              std::string::npos)
         << error.what();
   }
 #endif

@@ -25,8 +25,8 @@ void dsopt::runtime::allowTiles(const std::vector<std::string> &features) {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0)
     return;
-  throw Error(StatusInput, std::string("the program was compiled for AMX, which Linux does not let it use: ") +
-                               std::strerror(errno) +
-                               "; compile it with an -arch without AMX, as -arch=cooperlake");
+  throw Error(StatusInput,
+              std::string("the program was compiled for AMX, which Linux does not let it use: ") +
+                  std::strerror(errno) + "; compile it with an -arch without AMX, as -arch=cooperlake");
 #endif
 }
