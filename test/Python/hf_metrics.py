@@ -17,30 +17,17 @@ import transformers
 
 import dsopt
 from checks import check, fails
+from hf_models import TwoLayers, bert, length, vocabulary
 
 warnings.filterwarnings("ignore")
 folder = tempfile.mkdtemp()
-length, vocabulary = 12, 40
 
 
-def bert():
-    torch.manual_seed(1)
-    return transformers.BertForSequenceClassification(transformers.BertConfig(
-        vocab_size=vocabulary, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32, num_labels=3,
-        max_position_embeddings=length, hidden_dropout_prob=0, attention_probs_dropout_prob=0))
-
-
-class Net(torch.nn.Module):
+class Net(TwoLayers):
     """Gives a tuple of several predictions."""
 
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(1)
-        self.first, self.second = torch.nn.Linear(6, 16), torch.nn.Linear(16, 3)
-
     def forward(self, x, labels=None):
-        hidden = torch.tanh(self.first(x))
-        logits = self.second(hidden)
+        hidden, logits = self.hidden_and_logits(x)
         return torch.nn.functional.cross_entropy(logits, labels), logits, hidden
 
 

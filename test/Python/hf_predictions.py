@@ -20,6 +20,7 @@ import transformers
 
 import dsopt
 from checks import check, fails
+from hf_models import TwoLayers, bert
 
 warnings.filterwarnings("ignore")
 folder = tempfile.mkdtemp()
@@ -51,17 +52,11 @@ for name, theirs in want.items():
     print(f"two ranks: {name}: {len(one)} values, {max([abs(a - b) for a, b in zip(one, other) if isinstance(a, float)], default=0):.1e} at most between them", flush=True)
 
 
-class Net(torch.nn.Module):
+class Net(TwoLayers):
     """Gives what no loss needs, in containers of all kinds."""
 
-    def __init__(self):
-        super().__init__()
-        torch.manual_seed(1)
-        self.first, self.second = torch.nn.Linear(6, 16), torch.nn.Linear(16, 3)
-
     def forward(self, x, labels=None):
-        hidden = torch.tanh(self.first(x))
-        logits = self.second(hidden)
+        hidden, logits = self.hidden_and_logits(x)
         found = {"logits": logits, "parts": {"hidden": hidden, "sums": [x.sum(1), (hidden.sum(1), hidden > 0)]}, "pair": (logits.argmax(1), x)}
         return found if labels is None else {"loss": torch.nn.functional.cross_entropy(logits, labels), **found}
 
@@ -69,13 +64,6 @@ class Net(torch.nn.Module):
 class InOrder(Net):
     def forward(self, x, labels):
         return tuple(super().forward(x, labels).values())
-
-
-def bert():
-    torch.manual_seed(1)
-    return transformers.BertForSequenceClassification(transformers.BertConfig(
-        vocab_size=40, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32, num_labels=3, max_position_embeddings=12,
-        hidden_dropout_prob=0, attention_probs_dropout_prob=0, output_hidden_states=True))
 
 
 def trainer(kind, model, data, rest={}, **given):
