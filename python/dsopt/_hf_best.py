@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import warnings
-from typing import Any, Callable, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._callbacks import Best, take
 from ._run import train as run_to_end
@@ -50,10 +50,9 @@ class BestModel:
         folder = self.args.output_dir
         return sorted((int(name[5:]), os.path.join(folder, name)) for name in os.listdir(folder) if re.fullmatch(r"step-\d+", name))
 
-    def _put_aside(self, resume: Optional[str]) -> None:
+    def _put_aside(self, checkpoint: Optional[Dict[str, Any]]) -> None:
         """Gives checkpoints that are later than what the run goes on from other names, as -save-existing=aside does."""
         os.makedirs(self.args.output_dir, exist_ok=True)
-        checkpoint = given_checkpoint([f"-resume={resume}"]) if resume else None
         for step, path in self._checkpoints():
             if step > (checkpoint["step"] if checkpoint else 0):
                 with open(os.path.join(path, "manifest.json")) as file:
@@ -73,11 +72,10 @@ class BestModel:
         with open(os.path.join(self.args.output_dir, "improved.json"), "w") as file:
             json.dump({self._best_name(): self._improved}, file)
 
-    def _go_on_comparing(self, resume: Optional[str]) -> None:
+    def _go_on_comparing(self, checkpoint: Optional[Dict[str, Any]]) -> None:
         """Takes up what was best before the checkpoint that a run goes on from."""
         self.state.best_metric = self.state.best_global_step = self.state.best_model_checkpoint = None
         self._improved: List[List[Any]] = []
-        checkpoint = given_checkpoint([f"-resume={resume}"]) if resume else None
         folder = os.path.dirname(checkpoint["place"]) if checkpoint else self.args.output_dir
         file = os.path.join(folder, "improved.json")
         if not self.args.metric_for_best_model or not os.path.exists(file):

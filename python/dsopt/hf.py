@@ -26,7 +26,7 @@ from ._export import export
 from ._hf_best import BestModel
 from ._hf_evaluation import Batch, Evaluation
 from ._run import Run, train as run_to_end
-from ._tools import DsoptError
+from ._tools import DsoptError, given_checkpoint
 from ._weights import load_weights, write_weights
 
 __all__ = ["Trainer"]
@@ -349,6 +349,7 @@ class Trainer(Evaluation, BestModel, transformers.Trainer):
         self._saves = lambda step: save > 0 and (step % save == 0 or step == steps)
         if resume_from_checkpoint:
             options["resume"] = args.output_dir if resume_from_checkpoint is True else os.fspath(resume_from_checkpoint)
+        checkpoint = given_checkpoint([f"-resume={options['resume']}"]) if resume_from_checkpoint else None
         evaluation = self._every(args.eval_strategy, args.eval_steps or args.logging_steps, of_pass)
         between = bool(evaluation) and self._measures_between()
 
@@ -357,7 +358,7 @@ class Trainer(Evaluation, BestModel, transformers.Trainer):
             return between and (step % evaluation == 0 or step == steps) and args.eval_delay <= delay
 
         if self._saves_best():
-            self._put_aside(options.get("resume"))
+            self._put_aside(checkpoint)
             if is_due(steps):
                 options["save"] = os.path.join(self._folder.name, "end")
                 shutil.rmtree(options["save"], ignore_errors=True)
@@ -372,7 +373,7 @@ class Trainer(Evaluation, BestModel, transformers.Trainer):
         self.state.max_steps, self.state.num_train_epochs = steps, math.ceil(steps / of_pass)
         self.state.is_local_process_zero = self.state.is_world_process_zero = True
         start = time.time()
-        self._go_on_comparing(options.get("resume"))
+        self._go_on_comparing(checkpoint)
         self.control = self.callback_handler.on_train_begin(args, self.state, self.control)
         if args.eval_on_start:
             if resume_from_checkpoint:
