@@ -26,8 +26,9 @@ static SmallVector<exec::BlockingAttr> possible(exec::ProductAttr product, Targe
 SmallVector<exec::BlockingAttr> dsopt::otherShapes(exec::ProductAttr product, TargetAttr target,
                                                    exec::BlockingAttr choice) {
   // Sums that are too few wait for each other, unless there are no more.
+  constexpr int64_t kMostVectors = 8;
   bool inTiles = multipliesTiles(target, product.getOperands());
-  int64_t mostVectors = 8, oneTile = inTiles ? Blocking::kTileRows : 1, mostRows = inTiles ? 3 * oneTile : 16;
+  int64_t oneTile = inTiles ? Blocking::kTileRows : 1, mostRows = inTiles ? 3 * oneTile : 16;
   int64_t fewest = target.getVectorBits() == 512 ? 12 : 8;
   SmallVector<exec::BlockingAttr> asked;
   // Bands keep their rows.
@@ -37,7 +38,7 @@ SmallVector<exec::BlockingAttr> dsopt::otherShapes(exec::ProductAttr product, Ta
                                             std::max<int64_t>(inBand / rows, 1), packing, choice.getCopiesA(),
                                             choice.getResultAhead()));
   };
-  for (int64_t vectors = 1; vectors <= mostVectors; ++vectors)
+  for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors)
     for (int64_t rows = oneTile; rows <= mostRows; rows += oneTile) {
       if (rows * vectors >= fewest || rows >= product.getM())
         ask(rows, vectors,
