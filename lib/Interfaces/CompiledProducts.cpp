@@ -28,3 +28,9 @@ bool dsopt::compilesProducts(TargetAttr target, Type operands, Type result) {
   return operands.isF32() && result.isF32() &&
          (!llvm::Triple(target.getTriple()).isX86() || hasFeature(target, "fma"));
 }
+
+int64_t dsopt::productLanes(TargetAttr target) { return target.getVectorBits() / 32; }
+
+int64_t dsopt::packedElements(TargetAttr target, Type operands, int64_t n, int64_t k) {
+  return llvm::alignTo(n, productLanes(target)) * llvm::alignTo(k, 32 / operands.getIntOrFloatBitWidth());
+}

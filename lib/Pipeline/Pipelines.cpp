@@ -17,8 +17,8 @@ namespace dsopt {
 static const char *const kToDist[] = {
     // stage 2: autodiff
     "canonicalize", "cse", "attach-metrics", "raise-normalizations", "raise-activations", "raise-rotary",
-    "raise-attention", "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward", "merge-loss-gradient",
-    "append-optimizer", "build-matrix-updates", "verify-graph",
+    "raise-attention", "raise-linear-nll", "find-blocks", "build-evaluation", "build-backward",
+    "merge-loss-gradient", "append-optimizer", "build-matrix-updates", "verify-graph",
     // stage 3: kernels, for a target
     "attach-target", "raise-convolutions", "raise-epilogues", "decompose-composites", "flatten-rows",
     "canonicalize", "cse", "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision",
@@ -38,15 +38,16 @@ static const char *const kToExec[] = {
     "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
     "delay-updates", "freeze-updates", "finish-step", "merge-tied-gradients", "prefetch-gathers",
     "gather-by-node", "offload-gathers", "offload-updates", "throttle-reductions", "offload-activations",
-    "compress-gradients", "expand-collectives", "insert-waits", "report-overlap", "dedupe-segments",
-    "plan-memory", "verify-exec"};
+    "compress-gradients", "expand-collectives", "pack-weights", "insert-waits", "report-overlap",
+    "dedupe-segments", "plan-memory", "verify-exec"};
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {
     "describe-calls", "describe-changes",
     // stage 7: lower, kernels
-    "compile-products", kKernelPasses.data(), "func.func(", "product-to-loops", "graph-to-linalg", "kernel-to-loops", "canonicalize", "cse",
-    "approximate-math", "cse", "convert-scf-to-cf", "convert-math-to-llvm", ")",
+    "compile-products", kKernelPasses.data(), "func.func(", "product-to-loops", "graph-to-linalg",
+    "kernel-to-loops", "canonicalize", "cse", "approximate-math", "cse", "convert-scf-to-cf",
+    "convert-math-to-llvm", ")",
     // what LLVM has no intrinsic for
     "convert-math-to-libm", "kernel-to-llvm", "reconcile-unrealized-casts", ")",
     // segments

@@ -48,7 +48,7 @@ protected:
       auto product = exec::ProductAttr::get(
           &context, /*m=*/i + 1, n, /*k=*/3, type, type, /*lda=*/3, /*ldb=*/n, /*ldc=*/n,
           /*transpose_a=*/false, /*transpose_b=*/false, /*addend=*/false, /*accumulates=*/false,
-          /*bias=*/false, /*batch=*/nullptr, /*strides_a=*/nullptr, /*strides_b=*/nullptr,
+          /*bias=*/false, /*packed=*/false, /*batch=*/nullptr, /*strides_a=*/nullptr, /*strides_b=*/nullptr,
           /*strides_c=*/nullptr);
       createProductKernel(builder, loc, "product" + std::to_string(i), product, target, exec::BlockingAttr());
     }

@@ -49,8 +49,8 @@ struct Way {
 /// Arguments of a product's kernel, filled with small numbers.
 class Buffers {
 public:
-  explicit Buffers(exec::ProductAttr product) {
-    for (Type type : typeOfProductKernel(product).getInputs())
+  Buffers(exec::ProductAttr product, TargetAttr target) {
+    for (Type type : typeOfProductKernel(product, target).getInputs())
       if (auto buffer = dyn_cast<MemRefType>(type)) {
         int64_t bytes = buffer.getNumElements() * buffer.getElementTypeBitWidth() / 8;
         // As a program's: on huge pages, from lines of the cache on, each at another place in its page.
@@ -128,6 +128,14 @@ static double operations(exec::ProductAttr product) {
   return 2.0 * product.count() * product.getM() * product.getN() * product.getK();
 }
 
+/// The product of b as it lies: with a table nothing is packed.
+static exec::ProductAttr withoutPacking(exec::ProductAttr p) {
+  return exec::ProductAttr::get(p.getContext(), p.getM(), p.getN(), p.getK(), p.getOperands(), p.getResult(),
+                                p.getLda(), p.getLdb(), p.getLdc(), p.getTransposeA(), p.getTransposeB(),
+                                p.getAddend(), p.getAccumulates(), p.getBias(), /*packed=*/false,
+                                p.getBatch(), p.getStridesA(), p.getStridesB(), p.getStridesC());
+}
+
 /// The products of the module that have kernels, in its order.
 static llvm::MapVector<exec::GemmChoiceAttr, TunedProduct> collectProducts(ModuleOp module, TargetAttr target,
                                                                            Messages &messages) {
@@ -140,6 +148,7 @@ static llvm::MapVector<exec::GemmChoiceAttr, TunedProduct> collectProducts(Modul
     for (exec::ProductAttr product : products) {
       if (!product || !isCompiled(product, target))
         continue;
+      product = withoutPacking(product);
       ++calls[product];
       // What is a part, or has a bias, is no library's.
       found[choiceOf(product)].mayBeLibrary &= !product.getBias() && call.getWholeProduct().empty();
@@ -201,11 +210,11 @@ static Library compileWays(ModuleOp module, TargetAttr target, MutableArrayRef<W
 }
 
 /// Runs ways of one product in turn; each keeps its best time.
-static void measure(Machine &machine, MutableArrayRef<Way> ways) {
+static void measure(Machine &machine, TargetAttr target, MutableArrayRef<Way> ways) {
   using Clock = std::chrono::steady_clock;
   constexpr double kRun = 2e-3, kWay = 30e-3; // seconds of a run's calls, and of all runs of a way
   exec::ProductAttr product = ways.front().product->variants.front();
-  Buffers buffers(product);
+  Buffers buffers(product, target);
   dsopt_gemm gemm = libraryProduct(product);
   auto call = [&](const Way &way) {
     if (way.function)
@@ -238,7 +247,7 @@ static void measureAll(ModuleOp module, TargetAttr target, Machine &machine, std
   for (auto begin = ways.begin(); begin != ways.end();) {
     TunedProduct &product = *begin->product;
     auto end = std::find_if(begin, ways.end(), [&](const Way &way) { return way.product != &product; });
-    measure(machine, MutableArrayRef<Way>(&*begin, end - begin));
+    measure(machine, target, MutableArrayRef<Way>(&*begin, end - begin));
     // The best so far is the first, and is measured again beside the others.
     product.bestSeconds = begin->seconds;
     product.best = begin->blocking;

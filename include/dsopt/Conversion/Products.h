@@ -14,7 +14,10 @@
 namespace dsopt {
 /// The type of a product's kernel: its range's begin and end, then flat buffers of a, b, the addend (f32)
 /// and the bias if there are such, c, and the flag if it accumulates; bf16 as its bits.
-mlir::FunctionType typeOfProductKernel(exec::ProductAttr product);
+mlir::FunctionType typeOfProductKernel(exec::ProductAttr product, TargetAttr target);
+
+/// The type of the kernel that packs b for a product: its range's begin and end, b as it lies, and packed.
+mlir::FunctionType typeOfPackingKernel(exec::ProductAttr product, TargetAttr target);
 
 /// Whether a product has a kernel of its own.
 bool isCompiled(exec::ProductAttr product, TargetAttr target);

@@ -15,6 +15,10 @@ namespace dsopt {
 bool compilesProducts(TargetAttr target, mlir::Type operands, mlir::Type result);
 /// Whether those that are compiled of such operands are computed in AMX's tiles, whatever their shape.
 bool multipliesTiles(TargetAttr target, mlir::Type operands);
+/// Columns of a vector, which products are computed for at once.
+int64_t productLanes(TargetAttr target);
+/// Elements of a b of k by n that is packed: whole vectors of columns, and whole lanes of the contraction.
+int64_t packedElements(TargetAttr target, mlir::Type operands, int64_t n, int64_t k);
 } // namespace dsopt
 
 #endif // DSOPT_INTERFACES_COMPILEDPRODUCTS_H

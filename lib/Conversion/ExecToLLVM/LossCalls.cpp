@@ -25,7 +25,8 @@ static void collectTile(exec::LinearNllOp loss, int64_t rows, SmallVectorImpl<ex
   auto product = [&](int64_t m, int64_t n, int64_t k, Type result, int64_t lda, int64_t ldb, bool turnsA,
                      bool turnsB, bool accumulates) {
     return exec::ProductAttr::get(context, m, n, k, type, result, lda, ldb, /*ldc=*/n, turnsA, turnsB,
-                                  /*addend=*/false, accumulates, /*bias=*/false, /*batch=*/nullptr,
+                                  /*addend=*/false, accumulates, /*bias=*/false, /*packed=*/false,
+                                  /*batch=*/nullptr,
                                   /*strides_a=*/nullptr, /*strides_b=*/nullptr, /*strides_c=*/nullptr);
   };
   products.push_back(

@@ -114,11 +114,13 @@ template <typename Op> static FailureOr<Product> productOf(Op gemm, bool writesR
   return product;
 }
 
-/// By the kernel that is compiled for it; `added` is an addend or a bias, or null.
+/// By the kernel that is compiled for it; `packed` is what stands for b, or null, `added` an addend or a
+/// bias, or null.
 template <typename Op>
-static LogicalResult launchKernel(Op gemm, const Product &product, Value added, bool accumulates,
-                                  RuntimeCallBuilder &builder) {
-  SmallVector<Value> pointers = {builder.pointer(product.lhs), builder.pointer(product.rhs)};
+static LogicalResult launchKernel(Op gemm, const Product &product, Value packed, Value added,
+                                  bool accumulates, RuntimeCallBuilder &builder) {
+  SmallVector<Value> pointers = {builder.pointer(product.lhs),
+                                 builder.pointer(packed ? packed : product.rhs)};
   if (added)
     pointers.push_back(builder.pointer(added));
   pointers.push_back(builder.pointer(gemm.getResult()));
@@ -138,7 +140,7 @@ static LogicalResult buildGemm(exec::GemmOp gemm, RuntimeCallBuilder &builder) {
                                               isForDevice(gemm)))))
     return failure();
   if (gemm.getKernel())
-    return launchKernel(gemm, *product, gemm.getAddend(), gemm.getIntoGradient(), builder);
+    return launchKernel(gemm, *product, gemm.getPacked(), gemm.getAddend(), gemm.getIntoGradient(), builder);
   if (whole) {
     llvm::append_range(product->fields, *whole);
     builder.call("dsopt_rt_gemm_part",
@@ -160,7 +162,7 @@ static LogicalResult buildGemmEpilogue(exec::GemmEpilogueOp gemm, RuntimeCallBui
   if (failed(product))
     return failure();
   if (gemm.getKernel())
-    return launchKernel(gemm, *product, gemm.getGiven(), /*accumulates=*/false, builder);
+    return launchKernel(gemm, *product, /*packed=*/Value(), gemm.getGiven(), /*accumulates=*/false, builder);
   if (!isForDevice(gemm))
     return gemm.emitOpError("has no kernel, expected one on a host, for products and epilogues that "
                             "compile-products compiles");
@@ -197,7 +199,11 @@ struct GemmCall : RuntimeCallOpInterface::ExternalModel<GemmCall, exec::GemmOp> 
   }
   CallDescription describeCall(Operation *op) const {
     auto gemm = cast<exec::GemmOp>(op);
-    return describeProduct(gemm, gemm.getWorkspace());
+    CallDescription call = describeProduct(gemm, gemm.getWorkspace());
+    // b is not read where its packed copy is.
+    if (gemm.getPacked())
+      call.bytes -= sumBytes(gemm.getRhs());
+    return call;
   }
 };
 } // namespace
@@ -205,7 +211,7 @@ struct GemmCall : RuntimeCallOpInterface::ExternalModel<GemmCall, exec::GemmOp> 
 namespace {
 /// What a kernel does beside the product.
 struct Extras {
-  bool addend = false, accumulates = false, bias = false;
+  bool addend = false, accumulates = false, bias = false, packed = false;
 };
 } // namespace
 
@@ -239,15 +245,16 @@ static FailureOr<exec::ProductAttr> describeKernel(Op gemm, bool writesRows, Ext
   return exec::ProductAttr::get(context, p.m, p.n, p.k, getElementTypeOrSelf(gemm.getLhs().getType()),
                                 getElementTypeOrSelf(gemm.getResult().getType()), p.lda, p.ldb, p.ldc,
                                 p.transpose_a, p.transpose_b, extras.addend, extras.accumulates, extras.bias,
-                                batch, stridesA, stridesB, stridesC);
+                                extras.packed, batch, stridesA, stridesB, stridesC);
 }
 
 namespace {
 struct GemmProducts : exec::ProductCallOpInterface::ExternalModel<GemmProducts, exec::GemmOp> {
   LogicalResult collectProducts(Operation *op, SmallVectorImpl<exec::ProductAttr> &products) const {
     auto gemm = cast<exec::GemmOp>(op);
-    auto product = describeKernel(gemm, gemm.getWhole().has_value(),
-                                  {gemm.getAddend() != nullptr, gemm.getIntoGradient(), /*bias=*/false});
+    auto product = describeKernel(
+        gemm, gemm.getWhole().has_value(),
+        {gemm.getAddend() != nullptr, gemm.getIntoGradient(), /*bias=*/false, gemm.getPacked() != nullptr});
     if (succeeded(product))
       products.push_back(*product);
     return product;

@@ -47,7 +47,8 @@ struct MatMulRoutine : RoutineOpInterface::ExternalModel<MatMulRoutine, graph::M
           rhs = buffers.of(matmul.getRhs());
     return exec::GemmOp::create(builder, op->getLoc(), lhs, rhs, result, matmul.getTransposeA(),
                                 matmul.getTransposeB(), buffers.accumulates(matmul.getResult()),
-                                /*addend=*/Value(), buffers.workspace, /*whole=*/DenseI64ArrayAttr(),
+                                /*addend=*/Value(), buffers.workspace, /*packed=*/Value(),
+                                /*whole=*/DenseI64ArrayAttr(),
                                 /*kernel=*/exec::ProductKernelAttr());
   }
 };
@@ -90,10 +91,10 @@ struct MatMulPartRoutine : RoutineOpInterface::ExternalModel<MatMulPartRoutine, 
                                MemRefType::get({type.getDimSize(0), columns}, type.getElementType(),
                                                StridedLayoutAttr::get(type.getContext(), 0, {padded, 1})),
                                result);
-    return exec::GemmOp::create(builder, loc, buffers.of(part.getLhs()), buffers.of(part.getRhs()), result,
-                                part.getTransposeA(), part.getTransposeB(),
-                                buffers.accumulates(part.getResult()), buffers.of(part.getAddend()),
-                                buffers.workspace, part.getWholeAttr(), /*kernel=*/exec::ProductKernelAttr());
+    return exec::GemmOp::create(
+        builder, loc, buffers.of(part.getLhs()), buffers.of(part.getRhs()), result, part.getTransposeA(),
+        part.getTransposeB(), buffers.accumulates(part.getResult()), buffers.of(part.getAddend()),
+        buffers.workspace, /*packed=*/Value(), part.getWholeAttr(), /*kernel=*/exec::ProductKernelAttr());
   }
 };
 } // namespace

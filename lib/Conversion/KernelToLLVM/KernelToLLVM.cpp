@@ -35,7 +35,7 @@ struct KernelToLLVM : impl::KernelToLLVMBase<KernelToLLVM> {
       if (function->hasAttr(graph::kIterateAttr) || function->hasAttr(exec::kProductAttr)) {
         names.push_back(function.getName().str());
         for (StringRef name : {graph::kIterateAttr, graph::kRangeAttr, graph::kInPlaceAttr,
-                               exec::kProductAttr, exec::kBlockingAttr})
+                               exec::kProductAttr, exec::kBlockingAttr, exec::kPacksAttr})
           function->removeAttr(name);
       }
 

@@ -54,7 +54,9 @@ Blocking::Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingA
   int64_t bytes = bytesOf(product), group = 4 / bytes, depth = std::min(product.getK(), kDepth);
   // What fills a tile up is zero.
   int64_t link = inTiles ? kTileDepth : group, groups = (depth + link - 1) / link * (link / group);
-  if (packing == ProductPacking::Fused || packing == ProductPacking::Transpose)
+  if (product.getPacked())
+    packedDepth = llvm::alignTo(product.getK(), group);
+  else if (packing == ProductPacking::Fused || packing == ProductPacking::Transpose)
     copyElements = groups * columns.largest() * lanes * group;
   if (copiesA) {
     // Blocks would else begin in one set of the first cache.
@@ -132,7 +134,8 @@ static BlockShape chooseShape(exec::ProductAttr product, const Registers &regist
   // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
   // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
   // streams.
-  block.isFew = product.getTransposeB() && m <= std::min<int64_t>(registers.besideSquare(), 13);
+  block.isFew =
+      product.getTransposeB() && !product.getPacked() && m <= std::min<int64_t>(registers.besideSquare(), 13);
   // What no cache holds until its neighbours are stored waits for memory. Of a short contraction a block's
   // stores come soon after the last one's: fewer at a time, more of a row side by side. Vectors that are not
   // halved need b from the first cache then.
@@ -221,7 +224,7 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   ProductPacking packing = ProductPacking::None;
   if (product.getTransposeB())
     packing = block.isFew ? ProductPacking::Registers : ProductPacking::Transpose;
-  else if (block.rows.count > 2 && (isFar || bytes < 4))
+  else if (product.getPacked() || (block.rows.count > 2 && (isFar || bytes < 4)))
     packing = ProductPacking::Fused;
   // A store to a line that no cache has waits for it. Where blocks are short their lines are asked for blocks
   // before. Lines that blocks share would be asked for twice.
@@ -267,6 +270,8 @@ std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec:
   if (turnsB != (inRegisters || blocking.packing == ProductPacking::Transpose))
     return turnsB ? "b lies transposed, expected packing transpose or registers"
                   : "b does not lie transposed, expected packing none or fused";
+  if (product.getPacked() && (blocking.inTiles || inRegisters || blocking.packing == ProductPacking::None))
+    return "b is packed, expected packing fused or transpose, and no tiles";
   if (blocking.inTiles)
     if (std::string problem = problemOfTiles(product, blocking); !problem.empty())
       return problem;

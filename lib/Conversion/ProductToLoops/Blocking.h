@@ -63,6 +63,9 @@ struct Blocking {
   /// A block asks for the rows of a that the next one reads.
   bool asksForRows = false;
 
+  /// From one column's elements in a packed b to the next one's; 0: b is not packed.
+  int64_t packedDepth = 0;
+
   /// Elements of a thread's scratch: a panel of b, a band of a by blocks of rows, sums that are kept.
   int64_t copyElements = 0, copyOfAElements = 0, apartElements = 0;
   /// With tiles: a block's sums, and what its rows of a have that fill no tile.

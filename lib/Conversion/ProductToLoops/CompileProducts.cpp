@@ -4,6 +4,7 @@
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
+#include "dsopt/Interfaces/CompiledProducts.h"
 
 using namespace mlir;
 
@@ -11,25 +12,44 @@ namespace dsopt {
 #define GEN_PASS_DEF_COMPILEPRODUCTS
 #include "dsopt/Conversion/Passes.h.inc"
 
-FunctionType typeOfProductKernel(exec::ProductAttr product) {
-  // As far as the last matrix of the batch goes.
-  auto buffer = [&](int64_t lines, int64_t leading, int64_t elements, DenseI64ArrayAttr strides, Type type) {
-    int64_t size = (lines - 1) * leading + elements;
-    if (strides)
-      for (auto [stride, extent] : llvm::zip_equal(strides.asArrayRef(), product.getBatch().asArrayRef()))
-        size += stride * (extent - 1);
-    return MemRefType::get(size, type.isF32() ? type : IntegerType::get(type.getContext(), 16));
-  };
+static MemRefType bufferOf(int64_t elements, Type type) {
+  return MemRefType::get(elements, type.isF32() ? type : IntegerType::get(type.getContext(), 16));
+}
+
+/// A matrix as far as the last one of the batch goes.
+static MemRefType bufferOf(exec::ProductAttr product, int64_t lines, int64_t leading, int64_t elements,
+                           DenseI64ArrayAttr strides, Type type) {
+  int64_t size = (lines - 1) * leading + elements;
+  if (strides)
+    for (auto [stride, extent] : llvm::zip_equal(strides.asArrayRef(), product.getBatch().asArrayRef()))
+      size += stride * (extent - 1);
+  return bufferOf(size, type);
+}
+
+/// b as it lies, before it is packed.
+static MemRefType bufferOfB(exec::ProductAttr product) {
+  int64_t n = product.getN(), k = product.getK();
+  bool turns = product.getTransposeB();
+  return bufferOf(product, turns ? n : k, product.getLdb(), turns ? k : n, product.getStridesB(),
+                  product.getOperands());
+}
+
+static MemRefType bufferOfPacked(exec::ProductAttr product, TargetAttr target) {
+  return bufferOf(packedElements(target, product.getOperands(), product.getN(), product.getK()),
+                  product.getOperands());
+}
+
+FunctionType typeOfProductKernel(exec::ProductAttr product, TargetAttr target) {
   int64_t m = product.getM(), n = product.getN(), k = product.getK();
-  bool turnsA = product.getTransposeA(), turnsB = product.getTransposeB();
+  bool turnsA = product.getTransposeA();
   Builder b(product.getContext());
-  Type result = buffer(m, product.getLdc(), n, product.getStridesC(), product.getResult());
-  SmallVector<Type> types = {
-      b.getIndexType(), b.getIndexType(),
-      buffer(turnsA ? k : m, product.getLda(), turnsA ? m : k, product.getStridesA(), product.getOperands()),
-      buffer(turnsB ? n : k, product.getLdb(), turnsB ? k : n, product.getStridesB(), product.getOperands())};
+  Type result = bufferOf(product, m, product.getLdc(), n, product.getStridesC(), product.getResult());
+  SmallVector<Type> types = {b.getIndexType(), b.getIndexType(),
+                             bufferOf(product, turnsA ? k : m, product.getLda(), turnsA ? m : k,
+                                      product.getStridesA(), product.getOperands()),
+                             product.getPacked() ? bufferOfPacked(product, target) : bufferOfB(product)};
   if (product.getAddend())
-    types.push_back(buffer(m, product.getLdc(), n, product.getStridesC(), b.getF32Type()));
+    types.push_back(bufferOf(product, m, product.getLdc(), n, product.getStridesC(), b.getF32Type()));
   if (product.getBias())
     types.push_back(MemRefType::get(n, cast<MemRefType>(result).getElementType()));
   types.push_back(result);
@@ -38,9 +58,15 @@ FunctionType typeOfProductKernel(exec::ProductAttr product) {
   return b.getFunctionType(types, {});
 }
 
+FunctionType typeOfPackingKernel(exec::ProductAttr product, TargetAttr target) {
+  Builder b(product.getContext());
+  return b.getFunctionType(
+      {b.getIndexType(), b.getIndexType(), bufferOfB(product), bufferOfPacked(product, target)}, {});
+}
+
 func::FuncOp createProductKernel(OpBuilder &builder, Location loc, StringRef name, exec::ProductAttr product,
                                  TargetAttr target, exec::BlockingAttr blocking) {
-  auto kernel = func::FuncOp::create(builder, loc, name, typeOfProductKernel(product));
+  auto kernel = func::FuncOp::create(builder, loc, name, typeOfProductKernel(product, target));
   kernel->setAttr(exec::kProductAttr, product);
   if (blocking)
     kernel->setAttr(exec::kBlockingAttr, blocking);

@@ -118,11 +118,11 @@ void ProductEmitter::emitCopy(const Panel &panel, const Run &run) {
   copyLines(index(0), whole, /*isHalf=*/false);
   if (product.getK() % group)
     copyLines(whole, end, /*isHalf=*/true);
-  if (product.getK() % Blocking::kTileDepth) {
+  if (blocking.inTiles && product.getK() % Blocking::kTileDepth) {
     Value filled =
         multiply(quotient(run.depth, Blocking::kTileDepth, /*up=*/true), Blocking::kTileDepth / group);
     loop(multiply(end, inLine), multiply(filled, inLine), blocking.lanes * group, [&](Value at, ValueRange) {
-      store(zeros(lineType), copy, at, blocking.lanes * group);
+      store(zeros(lineType), copy, inCopy(at), blocking.lanes * group);
       return Values();
     });
   }
@@ -139,7 +139,7 @@ void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
       Values lines = emitSquare(panel, v, at, count, /*prefetches=*/false);
       // With what fills a tile up, or what there is.
       for (int64_t line = 0; line < (blocking.inTiles ? lanes : (count + group - 1) / group); ++line)
-        store(lines[line], copy, add(firstLine, (line * panel.vectors + v) * elements), elements);
+        store(lines[line], copy, inCopy(add(firstLine, (line * panel.vectors + v) * elements)), elements);
     }
   };
   Value whole = rest ? multiply(quotient(run.depth, elements), elements) : run.depth;

@@ -15,7 +15,8 @@ using exec::ProductPacking;
 /// Lines of b that are asked for before they are copied.
 static constexpr int64_t kAhead = 12;
 
-ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product, const Blocking &blocking)
+ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product, const Blocking &blocking,
+                               bool packs)
     : KernelBuilder(function.getLoc(), function.addEntryBlock()), product(product), blocking(blocking),
       group(product.getOperands().isF32() ? 1 : 2), bytes(4 / group),
       stored(group == 1 ? Type(b.getF32Type()) : Type(b.getI16Type())),
@@ -29,8 +30,15 @@ ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product,
   auto next = entry->args_begin();
   low = *next++;
   high = *next++;
+  if (packs) {
+    rhs = *next++;
+    copy = *next++;
+    return;
+  }
   lhs = *next++;
   rhs = *next++;
+  if (blocking.packedDepth)
+    copy = rhs;
   if (product.getAddend())
     addend = *next++;
   if (product.getBias())
@@ -106,6 +114,27 @@ void ProductEmitter::emit() {
     return Values();
   });
 }
+
+void ProductEmitter::emitPacking() {
+  ofB = index(0);
+  // A panel is packed by who has its first vector.
+  overColumns({index(0), 1}, low, high, [&](const Panel &panel, Value first, Value last) {
+    Value isAsked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first, last);
+    branch(isAsked, [&] {
+      overRuns([&](const Run &run) {
+        firstCopy = packedAt(panel, run);
+        blocking.packing == ProductPacking::Transpose ? emitTransposedCopy(panel, run) : emitCopy(panel, run);
+      });
+    });
+  });
+}
+
+Value ProductEmitter::packedAt(const Panel &panel, const Run &run) {
+  return add(multiply(panel.column, blocking.packedDepth),
+             multiply(run.begin, panel.vectors * blocking.lanes));
+}
+
+Value ProductEmitter::inCopy(Value at) { return firstCopy ? add(firstCopy, at) : at; }
 
 void ProductEmitter::emitMatrix(Value first, Value last) {
   if (blocking.bands.count == 1)
@@ -200,7 +229,9 @@ void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
 void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &run, Value first,
                                Value last) {
   bool isTurned = blocking.packing == ProductPacking::Transpose;
-  if (isTurned || blocking.inTiles) {
+  if (blocking.packedDepth) {
+    firstCopy = packedAt(panel, run);
+  } else if (isTurned || blocking.inTiles) {
     Value isAsked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, first, last);
     branch(isAsked, [&] { isTurned ? emitTransposedCopy(panel, run) : emitCopy(panel, run); });
   }
@@ -209,7 +240,7 @@ void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &
     Rows rows = {row, count, subtract(place, band.first)};
     if (blocking.packing == ProductPacking::None || blocking.packing == ProductPacking::Registers)
       return emitBlock(panel, run, rows, Source::Given);
-    if (blocking.inTiles)
+    if (blocking.inTiles || blocking.packedDepth)
       return emitBlock(panel, run, rows, Source::Copy);
     if (blocking.columns.count > 1)
       rows.ahead = linesAhead(band, panel, run, rows);
@@ -324,7 +355,7 @@ ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGive
   int64_t inVector = blocking.lanes * group;
   for (int64_t v = 0; v < panel.vectors; ++v) {
     if (source == Source::Copy) {
-      line.push_back(load(lineType, copy, add(atCopy, v * inVector), inVector));
+      line.push_back(load(lineType, copy, add(inCopy(atCopy), v * inVector), inVector));
       continue;
     }
     auto type = VectorType::get({blocking.lanes}, stored);
@@ -341,7 +372,7 @@ ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGive
       for (int64_t element = 0; element < group; ++element)
         prefetch(rhs, add(atGiven, (kAhead + element) * product.getLdb() + v * blocking.lanes),
                  /*isNear=*/true);
-      store(line[v], copy, add(atCopy, v * inVector), inVector);
+      store(line[v], copy, add(inCopy(atCopy), v * inVector), inVector);
     }
   return line;
 }

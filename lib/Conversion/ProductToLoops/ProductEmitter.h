@@ -20,9 +20,12 @@ namespace dsopt {
 
 class ProductEmitter : KernelBuilder {
 public:
-  /// `function` has no body yet.
-  ProductEmitter(mlir::func::FuncOp function, exec::ProductAttr product, const Blocking &blocking);
+  /// `function` has no body yet; if it `packs`, its body is to be emitPacking's.
+  ProductEmitter(mlir::func::FuncOp function, exec::ProductAttr product, const Blocking &blocking,
+                 bool packs);
   void emit();
+  /// Packs b for the product: panel by panel, each run's lines behind those of the run before.
+  void emitPacking();
 
 private:
   /// Some blocks of rows: `count` of them from `first` on.
@@ -104,6 +107,10 @@ private:
   Values loadApart(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
   void storeApart(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
 
+  /// Where a packed b has a panel's lines of a run, and an element of the copy that kernels have now.
+  mlir::Value packedAt(const Panel &panel, const Run &run);
+  mlir::Value inCopy(mlir::Value at);
+
   // ProductCopies.cpp
   void emitCopy(const Panel &panel, const Run &run);
   void emitTransposedCopy(const Panel &panel, const Run &run);
@@ -133,6 +140,7 @@ private:
   mlir::VectorType lineType; ///< of a vector of a line of b: as many lanes
   int64_t tail;              ///< columns of the last vector
   int64_t depth;             ///< of the longest run
+  mlir::Value firstCopy;     ///< of the panel and run, where b is packed; else null
   mlir::Value firstApart;    ///< the first panel whose sums are kept now
   mlir::Value low, high, lhs, rhs, addend, bias, result, accumulates, copy, copyA, apart, sumsOfTiles,
       restOfA;

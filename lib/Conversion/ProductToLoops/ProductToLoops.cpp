@@ -37,15 +37,16 @@ private:
     if (std::string problem = problemOf(product, *target, choice); !problem.empty())
       return function.emitError("is the kernel of ")
              << product << " for " << target->getArch() << ", cut by " << choice << ": " << problem;
-    FunctionType type = typeOfProductKernel(product);
+    bool packs = function->hasAttr(exec::kPacksAttr);
+    FunctionType type = packs ? typeOfPackingKernel(product, *target) : typeOfProductKernel(product, *target);
     Blocking blocking(product, *target, choice);
+    int64_t work = packs ? blocking.columns.extent() : blocking.range(product);
     auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
-    if (function.getFunctionType() != type || !range ||
-        range.asArrayRef() != ArrayRef(blocking.range(product)))
+    if (function.getFunctionType() != type || !range || range.asArrayRef() != ArrayRef(work))
       return function.emitError("is the kernel of a product with type ")
-             << function.getFunctionType() << ", expected " << type << " and a range of "
-             << blocking.range(product);
-    ProductEmitter(function, product, blocking).emit();
+             << function.getFunctionType() << ", expected " << type << " and a range of " << work;
+    ProductEmitter emitter(function, product, blocking, packs);
+    packs ? emitter.emitPacking() : emitter.emit();
     // An addend may be where the result is to be.
     if (!product.getAddend())
       for (unsigned i = 2; i < type.getNumInputs(); ++i)

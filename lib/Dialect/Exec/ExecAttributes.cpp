@@ -91,6 +91,7 @@ static const AttributeRow kAttributes[] = {
     {kPerBlockAttr, On::Function, kCountKind},
     {kProductAttr, On::Function, kProductKind},
     {kBlockingAttr, On::Function, kBlockingKind},
+    {kPacksAttr, On::Function, kUnitKind},
     {kGemmTableAttr, On::Module, kGemmTableKind},
     {kCallsAttr, On::Function, kExtentsKind},
     {kCallsAttr, On::Module, kDictionariesKind},

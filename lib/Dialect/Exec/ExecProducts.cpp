@@ -17,7 +17,7 @@ LogicalResult LinearNllOp::verify() {
 LogicalResult ProductAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t m, int64_t n,
                                   int64_t k, Type operands, Type result, int64_t lda, int64_t ldb,
                                   int64_t ldc, bool transposeA, bool transposeB, bool addend,
-                                  bool accumulates, bool bias, DenseI64ArrayAttr batch,
+                                  bool accumulates, bool bias, bool packed, DenseI64ArrayAttr batch,
                                   DenseI64ArrayAttr stridesA, DenseI64ArrayAttr stridesB,
                                   DenseI64ArrayAttr stridesC) {
   if (m < 1 || n < 1 || k < 1)
@@ -25,6 +25,9 @@ LogicalResult ProductAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitE
   if (bias && (addend || accumulates))
     return emitError() << "product adds a bias and " << (addend ? "another matrix" : "to its result")
                        << ", expected one of them";
+  if (packed && batch)
+    return emitError() << "product has a packed b and a batch of " << batch.size()
+                       << " dimensions, expected none";
   std::pair<int64_t, int64_t> lines[] = {{lda, transposeA ? m : k}, {ldb, transposeB ? k : n}, {ldc, n}};
   for (auto [leading, elements] : lines)
     if (leading < elements)

@@ -71,6 +71,14 @@ const SegmentUse *AccessAnalysis::kernel(SymbolRefAttr name) {
   if (auto known = kernels.find(name); known != kernels.end())
     return &known->second;
   auto function = tables.lookupSymbolIn<func::FuncOp>(module, name);
+  if (function && function->hasAttr(kPacksAttr)) {
+    SegmentUse &packing = kernels[name];
+    for (auto [i, type] :
+         llvm::enumerate(llvm::make_filter_range(function.getArgumentTypes(), llvm::IsaPred<MemRefType>)))
+      packing.arguments.push_back({bytesOf(type), /*reads=*/i == 0, /*writes=*/i == 1, /*always=*/false,
+                                   /*whole=*/true});
+    return &packing;
+  }
   auto iteration = function ? function->getAttrOfType<graph::IterationAttr>(graph::kIterateAttr) : nullptr;
   if (!iteration)
     return nullptr;

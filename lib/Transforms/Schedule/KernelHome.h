@@ -41,6 +41,12 @@ public:
     symbols.insert(function);
     return symbolOf(function);
   }
+  /// Adds a kernel that is compiled by what else it says.
+  mlir::SymbolRefAttr add(mlir::func::FuncOp function) {
+    nested ? function.setNested() : function.setPrivate();
+    symbols.insert(function);
+    return symbolOf(function);
+  }
   /// What actions call it by.
   mlir::SymbolRefAttr symbolOf(mlir::func::FuncOp function) {
     auto symbol = mlir::FlatSymbolRefAttr::get(function);

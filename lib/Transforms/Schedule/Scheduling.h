@@ -40,6 +40,7 @@ llvm::LogicalResult prefetchGathers(mlir::ModuleOp module);
 llvm::LogicalResult gatherByNode(mlir::ModuleOp module);
 llvm::LogicalResult throttleReductions(mlir::ModuleOp module);
 llvm::LogicalResult offloadGathers(mlir::ModuleOp module);
+llvm::LogicalResult packWeights(mlir::ModuleOp module);
 llvm::LogicalResult offloadUpdates(mlir::ModuleOp module);
 /// Values of at least so many bytes.
 llvm::LogicalResult offloadActivations(mlir::ModuleOp module, int64_t leastBytes = kLeastOffloadedBytes);

@@ -398,6 +398,14 @@ func.func @gemm_adds(%x: memref<4x4xf32>) {
 
 // -----
 
+func.func @gemm_packed(%x: memref<4x4xf32>, %y: memref<4x16xf32>) {
+  // expected-error @below {{'exec.gemm' op has a packed b of type 'memref<4x16xf32>' for one of 'memref<4x4xf32>', expected a row of its elements for a matrix}}
+  exec.gemm %x, %x packed %y : memref<4x16xf32> -> %x : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>
+  return
+}
+
+// -----
+
 func.func @gemm_ranks(%x: memref<4x4xf32>, %y: memref<2x4x4xf32>) {
   // expected-error @below {{'exec.gemm' op has operands of rank 3 and 2 and a result of rank 2, expected equal ranks of at least 2}}
   exec.gemm %y, %x -> %x : memref<2x4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>

@@ -31,6 +31,8 @@ inline constexpr llvm::StringLiteral kKernelsModule = "kernels";
 inline constexpr llvm::StringLiteral kProductAttr = "exec.product";
 /// Beside it, where a table decides: how it is cut (BlockingAttr).
 inline constexpr llvm::StringLiteral kBlockingAttr = "exec.blocking";
+/// On the function of a kernel that packs b for its product.
+inline constexpr llvm::StringLiteral kPacksAttr = "exec.packs";
 /// On the module: what decides so (GemmTableAttr).
 inline constexpr llvm::StringLiteral kGemmTableAttr = "exec.gemm_table";
 /// The module in which copy-host-kernels puts what a device's program runs on its host.

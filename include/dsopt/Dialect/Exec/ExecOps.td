@@ -481,14 +481,15 @@ def Exec_GemmOp : Exec_Op<"gemm", [AttrSizedOperandSegments]> {
   let description = [{
     By `kernel`, which is compiled for its shape (compile-products), or else by tiles of a library.
     With `whole` (its M, N and K) it is a part of a product, as graph.matmul_part has it. `workspace` is scratch
-    of a device's products.
+    of a device's products. `packed` is b as an action has packed it for the kernel (pack-weights), which then
+    reads nothing of b.
   }];
   let arguments = (ins AnyMemRef:$lhs, AnyMemRef:$rhs, AnyMemRef:$result,
                        UnitAttr:$transpose_a, UnitAttr:$transpose_b, UnitAttr:$into_gradient,
-                       Optional<AnyMemRef>:$addend, Optional<AnyMemRef>:$workspace,
+                       Optional<AnyMemRef>:$addend, Optional<AnyMemRef>:$workspace, Optional<AnyMemRef>:$packed,
                        OptionalAttr<DenseI64ArrayAttr>:$whole, OptionalAttr<Exec_ProductKernelAttr>:$kernel);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`plus` $addend^ `:` type($addend))? `->` $result (`of` $whole^)? (`by` $kernel^)?
+    $lhs `,` $rhs (`packed` $packed^ `:` type($packed))? (`plus` $addend^ `:` type($addend))? `->` $result (`of` $whole^)? (`by` $kernel^)?
     (`workspace` $workspace^ `:` type($workspace))? attr-dict `:` type($lhs) `,` type($rhs) `->` type($result)
   }];
   let hasVerifier = 1;

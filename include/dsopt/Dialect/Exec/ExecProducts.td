@@ -16,7 +16,9 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
     `ldc` elements apart, matrices of the batch by its dimensions' `strides_a`, `strides_b` and `strides_c`.
     With `addend` the sums begin with those of another matrix, which lies as `c`; with `accumulates` the kernel
     reads a flag and adds to `c` where it is not 0. With `bias` a value for each column, of `c`'s type, is added
-    to complete sums before they are rounded; nothing else is added then.
+    to complete sums before they are rounded; nothing else is added then. A `packed` b is what a kernel that
+    packs it for this product (`exec.packs`) has written: for each panel of columns the lines of its vectors, one
+    behind the other for all of the contraction; lines and transposition are then those of what it was.
 
     ```mlir
     #exec.product<m = 8, n = 4, k = 2, operands = f32, result = f32, lda = 2, ldb = 4, ldc = 4>
@@ -26,7 +28,7 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
       "int64_t":$lda, "int64_t":$ldb, "int64_t":$ldc,
       DefaultValuedParameter<"bool", "false">:$transpose_a, DefaultValuedParameter<"bool", "false">:$transpose_b,
       DefaultValuedParameter<"bool", "false">:$addend, DefaultValuedParameter<"bool", "false">:$accumulates,
-      DefaultValuedParameter<"bool", "false">:$bias,
+      DefaultValuedParameter<"bool", "false">:$bias, DefaultValuedParameter<"bool", "false">:$packed,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$batch, OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_a,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_b,
       OptionalParameter<"::mlir::DenseI64ArrayAttr">:$strides_c);

@@ -332,6 +332,25 @@ def OffloadGathers : Pass<"offload-gathers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
 }
 
+def PackWeights : Pass<"pack-weights", "::mlir::ModuleOp"> {
+  let summary = "pack weights once for several products of few rows";
+  let description = [{
+    Input: programs whose gathers, copies and updates are written. Output: a weight that products of at most 16
+    rows multiply by, on processors that have kernels for them other than AMX's tiles (compile-products), and that four or more read
+    before it changes, wherever their segment runs, is packed by an action of its own; products read the packed
+    copy, a buffer of the plan. No bit changes. With a limit of memory (`device_memory`) or a
+    table of products nothing is packed.
+
+    ```mlir
+    %0 = exec.run @block0.F [@x, @b0.param, @block0.F.0] micro_batch 0 on @compute
+    // becomes
+    %0 = exec.map @kernels::@pack0 [@b0.param, @b0.packed.0] elements 4 grain 1 on @compute
+    %1 = exec.run @block0.F [@x, @b0.param, @block0.F.0, @b0.packed.0] micro_batch 0 on @compute
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::mlir::func::FuncDialect"];
+}
+
 def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
   let summary = "run updates on the host where the optimizer's state is kept there or on disk";
   let description = [{
