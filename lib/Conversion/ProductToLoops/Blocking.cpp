@@ -19,7 +19,7 @@ struct Registers {
   int64_t count; ///< AVX-512 and Arm have 32, what is before AVX-512 has 16
   bool isHalved; ///< a vector is computed in two halves: half as many bytes of operands are needed in a time
   explicit Registers(TargetAttr target)
-      : lanes(target.getVectorBits() / 32),
+      : lanes(productLanes(target)),
         count(llvm::Triple(target.getTriple()).isX86() && target.getVectorBits() < 512 ? 16 : 32),
         isHalved(target.getArch() == "znver4") {}
   /// Rows whose sums fit beside a square of b and a factor.

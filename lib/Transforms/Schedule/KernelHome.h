@@ -32,14 +32,12 @@ public:
 
   /// Adds a function that is in no module; how it iterates is set where it does not say so.
   mlir::SymbolRefAttr add(mlir::func::FuncOp function, graph::Iteration iteration) {
-    nested ? function.setNested() : function.setPrivate();
     if (!function->hasAttr(graph::kIterateAttr)) {
       int64_t range = iteration == graph::Iteration::Rows ? kRows : dist::kGranule;
       function->setAttr(graph::kIterateAttr, graph::IterationAttr::get(getContext(), iteration));
       function->setAttr(graph::kRangeAttr, mlir::DenseI64ArrayAttr::get(getContext(), {range}));
     }
-    symbols.insert(function);
-    return symbolOf(function);
+    return add(function);
   }
   /// Adds a kernel that is compiled by what else it says.
   mlir::SymbolRefAttr add(mlir::func::FuncOp function) {

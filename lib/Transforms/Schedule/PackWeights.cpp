@@ -41,8 +41,8 @@ struct Site {
   bool pays = true; ///< for each of the segment's runs
 };
 
-/// The bytes of a weight, as a product's kernel has them packed.
-using Weight = std::tuple<Attribute, int64_t, int64_t, ProductAttr>;
+/// A weight as a product's kernel has it packed: its buffer and slot, the bytes before it, and the product.
+using Weight = std::tuple<StringAttr, int64_t, int64_t, ProductAttr>;
 /// How often it changed before.
 using Version = std::pair<Weight, int64_t>;
 
@@ -118,7 +118,7 @@ std::optional<Weight> Packer::weightOf(ProgramOp program, RunOp run, const Site 
                   (buffer.getRole() == BufferRole::Stored || buffer.getRole() == BufferRole::Gathered);
   if (!isWeight)
     return std::nullopt;
-  return Weight{ref.getBuffer(), ref.getSlot(), ref.getOffset() + site.offset, site.product};
+  return Weight{ref.getBuffer().getAttr(), ref.getSlot(), ref.getOffset() + site.offset, site.product};
 }
 
 LogicalResult Packer::countReads(ProgramOp program) {
@@ -143,8 +143,7 @@ LogicalResult Packer::countReads(ProgramOp program) {
       site.pays &= weight.has_value();
       if (!weight)
         continue;
-      auto ref = cast<RefAttr>(run.getBuffers()[site.argument]);
-      version = {*weight, changes.lookup({ref.getBuffer().getAttr(), ref.getSlot()})};
+      version = {*weight, changes.lookup({std::get<StringAttr>(*weight), std::get<1>(*weight)})};
       ++counts[*version];
     }
   }
