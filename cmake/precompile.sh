@@ -1,0 +1,12 @@
+#!/bin/sh
+# usage: precompile.sh COMPILER ARGUMENTS...
+# Compiles a header that is read once, and leaves beside it the sum of all that it was made of: objects that were
+# compiled with it are known to ccache by this sum (CCACHE_PCH_EXTSUM), in every folder that holds the same sources.
+for argument; do
+  case $last in -o) output=$argument ;; -MF) read=$argument ;; esac
+  last=$argument
+done
+"$@" || exit
+case $output in
+*.pch) sed -e 's/^[^ ]*: //' -e 's/\\$//' "$read" | xargs cat | sha256sum >"$output.sum" ;;
+esac
