@@ -151,6 +151,11 @@ def measure(args, threads, shapes, type):
         print(json.dumps(dict(shape=[m, n, k, ta, tb, batch], gflop=operations / 1e9, peak=peak / 1e9, shares=shares)), flush=True)
 
 
+def has_feature(name):
+    with open("/proc/cpuinfo") as lines:
+        return any(line.startswith("flags") and name in line.split() for line in lines)
+
+
 def main(words=None):
     args = arguments(words)
     args.build = os.path.abspath(args.build)
@@ -166,7 +171,9 @@ def main(words=None):
                 shapes = [shape for shape in dict.fromkeys(MODELS[model]()) if shape not in seen and 2e-9 * shape[0] * shape[1] * shape[2] * shape[5] >= args.least]
                 seen.update(shapes)
                 # Libraries read how many threads they have when they are loaded.
-                settings = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads), OPENBLAS_CORETYPE="SkylakeX")
+                settings = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
+                if has_feature("avx512f"):  # OpenBLAS does not know every processor that has it
+                    settings["OPENBLAS_CORETYPE"] = "SkylakeX"
                 done = subprocess.Popen([sys.executable, __file__, *(words if words is not None else sys.argv[1:]), "--measure",
                                          json.dumps([threads, shapes, type])], env=settings, stdout=subprocess.PIPE, text=True)
                 for line in done.stdout:

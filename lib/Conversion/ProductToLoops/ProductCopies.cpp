@@ -157,41 +157,33 @@ void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
 
 ProductEmitter::Ahead ProductEmitter::linesAhead(const Band &band, const Panel &panel, const Run &run,
                                                  const Rows &rows) {
-  int64_t inLine = inCacheLine(bytes), columns = panel.vectors * blocking.lanes,
-          steps = (depth + group - 1) / group;
-  auto begin = [&](Value column, Value element) {
-    bool isTransposed = product.getTransposeB();
-    return add(ofB, add(multiply(element, isTransposed ? 1 : product.getLdb()),
-                        multiply(column, isTransposed ? product.getLdb() : 1)));
-  };
+  int64_t inLine = inCacheLine(bytes), columns = panel.vectors * blocking.lanes;
+  bool isTransposed = product.getTransposeB();
+  Ahead ahead;
+  // Of each element of the contraction the lines that hold the panel's columns, one more where these begin
+  // within one; or of each column those that hold the run.
+  ahead.inner = isTransposed ? columns : columns / inLine + 1;
+  int64_t total = ahead.inner * (isTransposed ? (depth + inLine - 1) / inLine : depth);
+  // Each block asks for its part, one a step while there are steps.
+  int64_t part = (total + band.count - 1) / band.count, steps = (depth + group - 1) / group;
+  ahead.perStep = (part + steps - 1) / steps;
+  ahead.steps = (part + ahead.perStep - 1) / ahead.perStep;
+  ahead.place = multiply(rows.place, part);
   Value next = add(panel.column, columns);
-  if (!product.getTransposeB()) {
-    // Each block some of the lines that hold the panel's part of a line of b.
-    int64_t lines = columns / inLine + 1, count = (lines + band.count - 1) / band.count;
-    Value line = least(multiply(rows.place, count), index(lines - count));
-    return {add(begin(next, run.begin), multiply(line, inLine)), count};
-  }
-  // Each block some of the columns, all of which have so many lines.
-  int64_t lines = (depth + inLine - 1) / inLine;
-  int64_t blocks = std::min(band.count, (columns * lines + steps - 1) / steps);
-  int64_t part = (columns + blocks - 1) / blocks;
-  Value column = least(multiply(rows.place, part), index(columns - part));
-  return {begin(add(next, column), run.begin), (part * lines + steps - 1) / steps, part};
+  ahead.first = add(ofB, add(multiply(run.begin, isTransposed ? 1 : product.getLdb()),
+                             multiply(next, isTransposed ? product.getLdb() : 1)));
+  return ahead;
 }
 
 void ProductEmitter::prefetchAhead(const Ahead &ahead, Value step) {
-  if (!ahead.columns) {
-    for (int64_t element = 0; element < group; ++element)
-      for (int64_t line = 0; line < ahead.count; ++line)
-        prefetch(rhs, add(add(ahead.first, multiply(step, group * product.getLdb())),
-                          element * product.getLdb() + line * inCacheLine(bytes)));
-    return;
-  }
-  for (int64_t i = 0; i < ahead.count; ++i) {
-    Value place = add(multiply(step, ahead.count), i);
-    Value column = arith::RemUIOp::create(b, place, index(ahead.columns));
-    Value line = multiply(quotient(place, ahead.columns), inCacheLine(bytes));
-    prefetch(rhs, add(add(ahead.first, line), multiply(column, product.getLdb())));
+  int64_t inLine = inCacheLine(bytes), leading = product.getLdb();
+  bool isTransposed = product.getTransposeB();
+  for (int64_t i = 0; i < ahead.perStep; ++i) {
+    Value place = add(add(ahead.place, multiply(step, ahead.perStep)), i);
+    Value outer = quotient(place, ahead.inner);
+    Value inner = arith::RemUIOp::create(b, place, index(ahead.inner));
+    prefetch(rhs, add(ahead.first, add(multiply(outer, isTransposed ? inLine : leading),
+                                       multiply(inner, isTransposed ? leading : inLine))));
   }
 }
 

@@ -288,14 +288,14 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
   Value firstB;
   if (source != Source::Copy)
     firstB = add(ofB, add(multiply(run.begin, product.getLdb()), panel.column));
-  auto steps = [&](Value from, Value to, ValueRange sums, bool isHalf) {
+  auto steps = [&](Value from, Value to, ValueRange sums, bool isHalf, bool asksAhead) {
     return loop(
         from, to, 1,
         [&](Value step, ValueRange sums) {
           Value atGiven = firstB ? add(firstB, multiply(step, group * product.getLdb())) : Value();
           Values line = emitLine(panel, atGiven, multiply(step, panel.vectors * blocking.lanes * group),
                                  source, isHalf);
-          if (rows.ahead.first)
+          if (asksAhead)
             prefetchAhead(rows.ahead, step);
           if (blocking.asksForRows)
             prefetchNextRows(rows, firstA, step);
@@ -312,10 +312,16 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
         sums);
   };
   Value whole = quotient(run.depth, group);
-  Values sums = steps(index(0), whole, Values(rows.count * panel.vectors, zeros(sumType)), /*isHalf=*/false);
+  Values sums(rows.count * panel.vectors, zeros(sumType));
+  Value asked = index(0);
+  if (rows.ahead.first) {
+    asked = least(index(rows.ahead.steps), whole);
+    sums = steps(index(0), asked, sums, /*isHalf=*/false, /*asksAhead=*/true);
+  }
+  sums = steps(asked, whole, sums, /*isHalf=*/false, /*asksAhead=*/false);
   // An element without a partner, at most once: only the last run may have one.
   if (product.getK() % group)
-    sums = steps(whole, quotient(run.depth, group, /*up=*/true), sums, /*isHalf=*/true);
+    sums = steps(whole, quotient(run.depth, group, /*up=*/true), sums, /*isHalf=*/true, /*asksAhead=*/false);
   return sums;
 }
 

@@ -44,11 +44,13 @@ private:
   struct Run {
     mlir::Value begin, depth, isFirst, isLast; ///< the last two null: it is the only one
   };
-  /// Cache lines of the next panel of b that a block asks for: `count` in each step of its loop, from an
-  /// element on. Of a b that lies transposed they are those of `columns`, one after the other's.
+  /// Cache lines of the next panel of b that a block asks for: `perStep` in each of the first `steps` of its
+  /// loop, from `place` on of all of them. `inner` of these belong to an element of the contraction or, of a
+  /// b that lies transposed, to a line of each column.
   struct Ahead {
-    mlir::Value first; ///< null: none
-    int64_t count = 0, columns = 0;
+    mlir::Value first; ///< element of the panel; null: none are asked for
+    mlir::Value place;
+    int64_t steps = 0, perStep = 0, inner = 0;
   };
   /// A block's rows: `count` from `first` on, the block's place in its band.
   struct Rows {
