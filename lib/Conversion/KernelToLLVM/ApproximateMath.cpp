@@ -43,6 +43,22 @@ struct ExpandAsinh : OpRewritePattern<math::AsinhOp> {
   }
 };
 
+/// The remainder of two narrow numbers is one, too. LLVM would round it by a library where a processor cannot.
+struct WidenRemainder : OpRewritePattern<arith::RemFOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(arith::RemFOp op, PatternRewriter &rewriter) const override {
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    auto type = dyn_cast<FloatType>(op.getType());
+    if (!type || type.getWidth() >= 32)
+      return failure();
+    Value lhs = arith::ExtFOp::create(b, b.getF32Type(), op.getLhs());
+    Value rhs = arith::ExtFOp::create(b, b.getF32Type(), op.getRhs());
+    rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, type, arith::RemFOp::create(b, lhs, rhs));
+    return success();
+  }
+};
+
 /// The remainder to the bit, as libraries have it: by whole numbers, the dividend's digits going up to its
 /// exponent above the divisor's, as many places at a time as there is room for.
 struct ExpandRemainder : OpRewritePattern<arith::RemFOp> {
@@ -51,15 +67,8 @@ struct ExpandRemainder : OpRewritePattern<arith::RemFOp> {
   LogicalResult matchAndRewrite(arith::RemFOp op, PatternRewriter &rewriter) const override {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     auto type = dyn_cast<FloatType>(op.getType());
-    if (!type)
+    if (!type || type.getWidth() < 32)
       return failure();
-    if (type.getWidth() < 32) {
-      // Of two narrow numbers it is one, too.
-      Value lhs = arith::ExtFOp::create(b, b.getF32Type(), op.getLhs());
-      Value rhs = arith::ExtFOp::create(b, b.getF32Type(), op.getRhs());
-      rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, type, arith::RemFOp::create(b, lhs, rhs));
-      return success();
-    }
     unsigned width = type.getWidth(), digits = type.getFPMantissaWidth() - 1;
     uint64_t signBit = uint64_t(1) << (width - 1), exponents = signBit - (uint64_t(1) << digits);
     uint64_t bias = (exponents >> digits) / 2;
@@ -139,6 +148,7 @@ struct ApproximateMath : impl::ApproximateMathBase<ApproximateMath> {
              name == math::ErfOp::getOperationName();
     };
     RewritePatternSet patterns(&getContext());
+    patterns.add<WidenRemainder>(&getContext());
     if (all) {
       patterns.add<ExpandAsinh, ExpandRemainder>(&getContext());
       math::populateExpansionPatterns(patterns, {"sinh", "cosh", "tan", "acosh", "atanh", "powf"});

@@ -37,7 +37,10 @@ def compile_kernels(opt, folder, name, text, device=None):
         inside |= line.startswith("  func.func private")
         (kernels if inside else own).append(line)
         inside &= not line.startswith("  }")
-    lowered = run([opt, "-lower-kernels-to-nvvm" if device else "-lower-kernels"], "\n".join(["module {"] + kernels + ["}"]))
+    # What a processor lacks is written out; the translation knows no target of ours.
+    target = "" if device else run([opt, "-pass-pipeline=builtin.module(attach-target{arch=native})"], "module {}").replace("{\n}", "{")
+    lowered = run([opt, "-lower-kernels-to-nvvm" if device else "-lower-kernels"], "\n".join([target or "module {"] + kernels + ["}"]))
+    lowered = re.sub(r"^#target = .*|attributes \{dsopt.target = #target\} ", "", lowered, flags=re.M)
     ir = run(["mlir-translate", "--mlir-to-llvmir"], lowered)
     if device:
         # PTX has no dots in names.

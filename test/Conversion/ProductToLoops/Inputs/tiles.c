@@ -59,6 +59,15 @@ static float wide(uint16_t value) {
   return result;
 }
 
+// What compilers call where the processor has no AVX-512 BF16, and libgcc has from 13 on: the low half of a float's place.
+__attribute__((weak)) float __truncsfbf2(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, 4);
+  bits = value != value ? 0x7FC0 : (bits + 0x7FFF + (bits >> 16 & 1)) >> 16;
+  memcpy(&value, &bits, 4);
+  return value;
+}
+
 // Without flushing what is below the smallest normal number, which the tests' numbers do not reach.
 int64_t tdpbf16ps(int16_t rows, int16_t line, int16_t depth, int64_t c, int64_t a, int64_t b) {
   unsigned char(*inA)[kLine] = linesOf(a, rows, depth), (*inB)[kLine] = linesOf(b, depth / 4, line);
