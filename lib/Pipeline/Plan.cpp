@@ -20,8 +20,8 @@ using namespace dsopt::exec;
 
 namespace {
 constexpr StringLiteral kMemoryClasses[] = {"parameters", "gradients", "optimizer", "activations",
-                                            "buffers",    "secondary", "reduction", "tied",
-                                            "constants",  "padding",   "total"};
+                                            "buffers",    "packed",    "secondary", "reduction",
+                                            "tied",       "constants", "padding",   "total"};
 constexpr StringLiteral kCopyTargets[] = {"device", "host", "disk"};
 constexpr StringLiteral kTrafficClasses[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
                                              "all_to_all", "tied",           "padding"};
@@ -146,11 +146,11 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   exposed = (cost.moving - cost.length) * 1e3;
 }
 
-/// Constants are in a device's memory alone, and few programs keep anything for a node.
+/// Constants are in a device's memory alone; few programs pack weights or keep anything for a node.
 static void memoryClasses(llvm::json::OStream &json, MemoryOp memory) {
   for (StringRef name : kMemoryClasses)
     if (int64_t bytes = entryOf(memory, kLiveAttr, name);
-        bytes || (name != "constants" && name != "secondary"))
+        bytes || (name != "constants" && name != "secondary" && name != "packed"))
       json.attribute(name, bytes);
 }
 
@@ -278,6 +278,7 @@ constexpr Word kMemoryWords[] = {
     {"optimizer", "moments, and fp32 masters of weights in 16 bits"},
     {"activations", "what forward keeps for backward, and what stages exchange"},
     {"buffers", "short-lived: gathered weights, a block's gradients, workspace"},
+    {"packed", "weights as products of few rows read them"},
     {"secondary", "of gathered weights what this rank keeps for its node"},
     {"reduction", "sums of reduction shards that wait for their neighbours"},
     {"tied", "copies and gradients of weights that several stages use"},

@@ -3,6 +3,7 @@ every layout, in the bytes that were planned.
 
 usage: pack_weights.py DSOPT
 """
+import json
 import os
 import sys
 import tempfile
@@ -35,7 +36,15 @@ def run(*options):
 
 def packs(*options):
     text = execute([dsopt, path, "-micro-batch-size=1", "-emit=exec", *options]).stdout
+    for kind in ("exec.gemm %", "exec.gemm_epilogue bias %"):
+        reads = [line for line in text.splitlines() if kind in line and " packed " in line]
+        check(bool(reads) == ("exec.map @kernels::@pack" in text), f"{len(reads)} of {kind} read packed weights")
     return text.count("exec.map @kernels::@pack")
+
+
+def planned(*options):
+    rank = json.loads(execute([dsopt, path, f"-data={data}", "-micro-batch-size=1", "-plan=json", *options]).stdout)["ranks"][0]
+    return rank["memory"].get("packed", 0)
 
 
 for precision in ("fp32", "bf16"):
@@ -53,7 +62,9 @@ for precision in ("fp32", "bf16"):
         "computed again": ["-micro-batches=8", "-threads=1", "-recompute=full"],
     }.items():
         check_equal(f"{precision} {name}", run(*options, kind), first)
-    print(f"{precision}: {found[0]} copies, the same bits in all layouts")
+    bytes = planned("-micro-batches=8", kind), planned("-micro-batches=8", kind, *APART)
+    check(bool(bytes[0]) == bool(found[0]) and not bytes[1], f"the plan has {bytes} bytes of packed weights")
+    print(f"{precision}: {found[0]} copies of {bytes[0]} bytes, the same bits in all layouts")
 
 narrow = ["-micro-batches=8", "-threads=1", "-arch=x86-64-v3"]
 check(packs(*narrow), "nothing is packed for AVX2")

@@ -128,14 +128,6 @@ static double operations(exec::ProductAttr product) {
   return 2.0 * product.count() * product.getM() * product.getN() * product.getK();
 }
 
-/// The product of b as it lies: with a table nothing is packed.
-static exec::ProductAttr withoutPacking(exec::ProductAttr p) {
-  return exec::ProductAttr::get(p.getContext(), p.getM(), p.getN(), p.getK(), p.getOperands(), p.getResult(),
-                                p.getLda(), p.getLdb(), p.getLdc(), p.getTransposeA(), p.getTransposeB(),
-                                p.getAddend(), p.getAccumulates(), p.getBias(), /*packed=*/false,
-                                p.getBatch(), p.getStridesA(), p.getStridesB(), p.getStridesC());
-}
-
 /// The products of the module that have kernels, in its order.
 static llvm::MapVector<exec::GemmChoiceAttr, TunedProduct> collectProducts(ModuleOp module, TargetAttr target,
                                                                            Messages &messages) {
@@ -148,7 +140,7 @@ static llvm::MapVector<exec::GemmChoiceAttr, TunedProduct> collectProducts(Modul
     for (exec::ProductAttr product : products) {
       if (!product || !isCompiled(product, target))
         continue;
-      product = withoutPacking(product);
+      product = product.withPacked(false); // with a table nothing is packed
       ++calls[product];
       // What is a part, or has a bias, is no library's.
       found[choiceOf(product)].mayBeLibrary &= !product.getBias() && call.getWholeProduct().empty();

@@ -162,7 +162,7 @@ static LogicalResult buildGemmEpilogue(exec::GemmEpilogueOp gemm, RuntimeCallBui
   if (failed(product))
     return failure();
   if (gemm.getKernel())
-    return launchKernel(gemm, *product, /*packed=*/Value(), gemm.getGiven(), /*accumulates=*/false, builder);
+    return launchKernel(gemm, *product, gemm.getPacked(), gemm.getGiven(), /*accumulates=*/false, builder);
   if (!isForDevice(gemm))
     return gemm.emitOpError("has no kernel, expected one on a host, for products and epilogues that "
                             "compile-products compiles");
@@ -187,6 +187,9 @@ template <typename Op> static CallDescription describeProduct(Op gemm, Value scr
   call.what = (batch > 1 ? std::to_string(batch) + " of " : "") + shapeText({m, n, k}) + " " +
               (gemm.getTransposeA() ? "T" : "N") + (gemm.getTransposeB() ? "T" : "N");
   call.bytes = sumBytes(gemm->getOperands());
+  // b is not read where its packed copy is.
+  if (gemm.getPacked())
+    call.bytes -= sumBytes(gemm.getRhs());
   if (scratch)
     call.bytes -= sumBytes(scratch);
   return call;
@@ -199,11 +202,7 @@ struct GemmCall : RuntimeCallOpInterface::ExternalModel<GemmCall, exec::GemmOp> 
   }
   CallDescription describeCall(Operation *op) const {
     auto gemm = cast<exec::GemmOp>(op);
-    CallDescription call = describeProduct(gemm, gemm.getWorkspace());
-    // b is not read where its packed copy is.
-    if (gemm.getPacked())
-      call.bytes -= sumBytes(gemm.getRhs());
-    return call;
+    return describeProduct(gemm, gemm.getWorkspace());
   }
 };
 } // namespace
@@ -248,6 +247,13 @@ static FailureOr<exec::ProductAttr> describeKernel(Op gemm, bool writesRows, Ext
                                 extras.packed, batch, stridesA, stridesB, stridesC);
 }
 
+template <typename Op> static Value packableB(Op gemm) {
+  auto type = cast<MemRefType>(gemm.getResult().getType());
+  auto result = matrixOf(type);
+  // Of a transposed result b is the left operand.
+  return type.getRank() == 2 && succeeded(result) && !result->transposed ? gemm.getRhs() : Value();
+}
+
 namespace {
 struct GemmProducts : exec::ProductCallOpInterface::ExternalModel<GemmProducts, exec::GemmOp> {
   LogicalResult collectProducts(Operation *op, SmallVectorImpl<exec::ProductAttr> &products) const {
@@ -266,6 +272,10 @@ struct GemmProducts : exec::ProductCallOpInterface::ExternalModel<GemmProducts, 
     if (kernels.front())
       cast<exec::GemmOp>(op).setKernelAttr(kernels.front());
   }
+  Value getPackableB(Operation *op) const { return packableB(cast<exec::GemmOp>(op)); }
+  void setPackedB(Operation *op, Value packed) const {
+    cast<exec::GemmOp>(op).getPackedMutable().assign(packed);
+  }
 };
 
 struct EpilogueProducts
@@ -277,7 +287,8 @@ struct EpilogueProducts
       return success();
     }
     auto product =
-        describeKernel(gemm, /*writesRows=*/true, {/*addend=*/false, /*accumulates=*/false, /*bias=*/true});
+        describeKernel(gemm, /*writesRows=*/true,
+                       {/*addend=*/false, /*accumulates=*/false, /*bias=*/true, gemm.getPacked() != nullptr});
     if (succeeded(product))
       products.push_back(*product);
     return product;
@@ -285,6 +296,10 @@ struct EpilogueProducts
   void setProductKernels(Operation *op, ArrayRef<exec::ProductKernelAttr> kernels) const {
     if (kernels.front())
       cast<exec::GemmEpilogueOp>(op).setKernelAttr(kernels.front());
+  }
+  Value getPackableB(Operation *op) const { return packableB(cast<exec::GemmEpilogueOp>(op)); }
+  void setPackedB(Operation *op, Value packed) const {
+    cast<exec::GemmEpilogueOp>(op).getPackedMutable().assign(packed);
   }
 };
 

@@ -35,11 +35,12 @@ struct EpilogueRoutine : RoutineOpInterface::ExternalModel<EpilogueRoutine, grap
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
                        const RoutineTarget &) const {
     auto product = cast<graph::MatMulEpilogueOp>(op);
-    return exec::GemmEpilogueOp::create(
-        builder, op->getLoc(), product.getKind(), buffers.of(product.getLhs()), buffers.of(product.getRhs()),
-        buffers.of(product.getGiven()), buffers.of(product.getResult()),
-        buffers.of(product.getPreActivation()), product.getTransposeA(), product.getTransposeB(),
-        /*kernel=*/nullptr);
+    return exec::GemmEpilogueOp::create(builder, op->getLoc(), product.getKind(),
+                                        buffers.of(product.getLhs()), buffers.of(product.getRhs()),
+                                        buffers.of(product.getGiven()), buffers.of(product.getResult()),
+                                        buffers.of(product.getPreActivation()), /*packed=*/Value(),
+                                        product.getTransposeA(), product.getTransposeB(),
+                                        /*kernel=*/nullptr);
   }
 };
 } // namespace

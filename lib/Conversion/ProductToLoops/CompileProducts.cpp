@@ -12,46 +12,19 @@ namespace dsopt {
 #define GEN_PASS_DEF_COMPILEPRODUCTS
 #include "dsopt/Conversion/Passes.h.inc"
 
-static MemRefType bufferOf(int64_t elements, Type type) {
-  return MemRefType::get(elements, type.isF32() ? type : IntegerType::get(type.getContext(), 16));
-}
-
-/// A matrix as far as the last one of the batch goes.
-static MemRefType bufferOf(exec::ProductAttr product, int64_t lines, int64_t leading, int64_t elements,
-                           DenseI64ArrayAttr strides, Type type) {
-  int64_t size = (lines - 1) * leading + elements;
-  if (strides)
-    for (auto [stride, extent] : llvm::zip_equal(strides.asArrayRef(), product.getBatch().asArrayRef()))
-      size += stride * (extent - 1);
-  return bufferOf(size, type);
-}
-
-/// b as it lies, before it is packed.
-static MemRefType bufferOfB(exec::ProductAttr product) {
-  int64_t n = product.getN(), k = product.getK();
-  bool turns = product.getTransposeB();
-  return bufferOf(product, turns ? n : k, product.getLdb(), turns ? k : n, product.getStridesB(),
-                  product.getOperands());
-}
-
-static MemRefType bufferOfPacked(exec::ProductAttr product, TargetAttr target) {
-  return bufferOf(packedElements(target, product.getOperands(), product.getN(), product.getK()),
-                  product.getOperands());
+static MemRefType typeOfPackedB(exec::ProductAttr product, TargetAttr target) {
+  return product.typeOfPackedB(packedElements(target, product.getOperands(), product.getN(), product.getK()));
 }
 
 FunctionType typeOfProductKernel(exec::ProductAttr product, TargetAttr target) {
-  int64_t m = product.getM(), n = product.getN(), k = product.getK();
-  bool turnsA = product.getTransposeA();
   Builder b(product.getContext());
-  Type result = bufferOf(product, m, product.getLdc(), n, product.getStridesC(), product.getResult());
-  SmallVector<Type> types = {b.getIndexType(), b.getIndexType(),
-                             bufferOf(product, turnsA ? k : m, product.getLda(), turnsA ? m : k,
-                                      product.getStridesA(), product.getOperands()),
-                             product.getPacked() ? bufferOfPacked(product, target) : bufferOfB(product)};
+  MemRefType result = product.typeOfC(product.getResult());
+  SmallVector<Type> types = {b.getIndexType(), b.getIndexType(), product.typeOfA(),
+                             product.getPacked() ? typeOfPackedB(product, target) : product.typeOfB()};
   if (product.getAddend())
-    types.push_back(bufferOf(product, m, product.getLdc(), n, product.getStridesC(), b.getF32Type()));
+    types.push_back(product.typeOfC(b.getF32Type()));
   if (product.getBias())
-    types.push_back(MemRefType::get(n, cast<MemRefType>(result).getElementType()));
+    types.push_back(MemRefType::get(product.getN(), result.getElementType()));
   types.push_back(result);
   if (product.getAccumulates())
     types.push_back(MemRefType::get(1, b.getI64Type()));
@@ -61,7 +34,7 @@ FunctionType typeOfProductKernel(exec::ProductAttr product, TargetAttr target) {
 FunctionType typeOfPackingKernel(exec::ProductAttr product, TargetAttr target) {
   Builder b(product.getContext());
   return b.getFunctionType(
-      {b.getIndexType(), b.getIndexType(), bufferOfB(product), bufferOfPacked(product, target)}, {});
+      {b.getIndexType(), b.getIndexType(), product.typeOfB(), typeOfPackedB(product, target)}, {});
 }
 
 func::FuncOp createProductKernel(OpBuilder &builder, Location loc, StringRef name, exec::ProductAttr product,

@@ -369,10 +369,7 @@ LogicalResult GemmOp::verify() {
     return emitOpError("is a part of a product [") << *getWhole() << "], expected matrices of three extents";
   if (getAddend() && !getWhole())
     return emitOpError("adds to a sum, expected a part of a product to do so");
-  if (getPacked())
-    if (auto packed = cast<MemRefType>(getPacked().getType());
-        packed.getRank() != 1 || packed.getElementType() != b.getElementType() || rank != 2)
-      return emitOpError("has a packed b of type ")
-             << packed << " for one of " << b << ", expected a row of its elements for a matrix";
+  if (getPacked() && failed(verifyPackedB(*this, getPacked(), getRhs())))
+    return failure();
   return success();
 }

@@ -10,6 +10,8 @@ LogicalResult GemmEpilogueOp::verify() {
   for (Value value : {getGiven(), getPreActivation()})
     if (value && !cast<MemRefType>(value.getType()).getLayout().isIdentity())
       return emitOpError("takes or keeps ") << value.getType() << ", expected a contiguous value";
+  if (getPacked() && failed(verifyPackedB(*this, getPacked(), getRhs())))
+    return failure();
   return verifyEpilogue(*this);
 }
 

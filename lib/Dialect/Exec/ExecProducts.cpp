@@ -1,6 +1,6 @@
 //===- ExecProducts.cpp - what kernels of products are compiled for -------===//
 
-#include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Dialect/Exec/Epilogue.h"
 
 using namespace mlir;
 using namespace dsopt::exec;
@@ -11,6 +11,14 @@ LogicalResult LinearNllOp::verify() {
   if (ArrayAttr kernels = getKernelsAttr();
       kernels && (kernels.size() != 6 || !llvm::all_of(kernels, llvm::IsaPred<UnitAttr, ProductKernelAttr>)))
     return emitOpError("has kernels ") << kernels << ", expected six, each a #exec.product_kernel or unit";
+  return success();
+}
+
+LogicalResult dsopt::exec::verifyPackedB(Operation *product, Value packed, Value b) {
+  auto type = cast<MemRefType>(packed.getType()), of = cast<MemRefType>(b.getType());
+  if (type.getRank() != 1 || of.getRank() != 2 || type.getElementType() != of.getElementType())
+    return product->emitOpError("has a packed b of type ")
+           << type << " for one of " << of << ", expected a row of its elements for a matrix";
   return success();
 }
 
@@ -40,6 +48,41 @@ LogicalResult ProductAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitE
                          << " strides, expected as many";
   return success();
 }
+
+ProductAttr ProductAttr::withPacked(bool packed) const {
+  return get(getContext(), getM(), getN(), getK(), getOperands(), getResult(), getLda(), getLdb(), getLdc(),
+             getTransposeA(), getTransposeB(), getAddend(), getAccumulates(), getBias(), packed, getBatch(),
+             getStridesA(), getStridesB(), getStridesC());
+}
+
+static MemRefType rowOf(int64_t elements, Type type) {
+  return MemRefType::get(elements, type.isF32() ? type : IntegerType::get(type.getContext(), 16));
+}
+
+static MemRefType typeOf(ProductAttr product, std::pair<int64_t, int64_t> extents, bool transposed,
+                         int64_t leading, DenseI64ArrayAttr strides, Type type) {
+  if (transposed)
+    std::swap(extents.first, extents.second);
+  int64_t size = (extents.first - 1) * leading + extents.second;
+  if (strides)
+    for (auto [stride, extent] : llvm::zip_equal(strides.asArrayRef(), product.getBatch().asArrayRef()))
+      size += stride * (extent - 1);
+  return rowOf(size, type);
+}
+
+MemRefType ProductAttr::typeOfA() const {
+  return typeOf(*this, {getM(), getK()}, getTransposeA(), getLda(), getStridesA(), getOperands());
+}
+
+MemRefType ProductAttr::typeOfB() const {
+  return typeOf(*this, {getK(), getN()}, getTransposeB(), getLdb(), getStridesB(), getOperands());
+}
+
+MemRefType ProductAttr::typeOfC(Type type) const {
+  return typeOf(*this, {getM(), getN()}, /*transposed=*/false, getLdc(), getStridesC(), type);
+}
+
+MemRefType ProductAttr::typeOfPackedB(int64_t elements) const { return rowOf(elements, getOperands()); }
 
 LogicalResult BlockingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t rows,
                                    int64_t vectors, int64_t band, ProductPacking, bool, int64_t resultAhead) {

@@ -33,11 +33,11 @@ constexpr int64_t kFirstCache = 32 * 1024;
 
 /// A product of a segment that could read a packed b.
 struct Site {
-  GemmOp gemm;
-  unsigned argument; ///< that b is a part of
-  int64_t offset;    ///< bytes before it there
-  ProductAttr product;
-  int64_t elements; ///< packed
+  ProductCallOpInterface call;
+  unsigned argument;   ///< that b is a part of
+  int64_t offset;      ///< bytes before it there
+  ProductAttr product; ///< of a b that is packed
+  MemRefType packed;
   bool pays = true; ///< for each of the segment's runs
 };
 
@@ -74,25 +74,19 @@ private:
 
 LogicalResult Packer::findSites(func::FuncOp segment) {
   SmallVector<Site> found;
-  for (auto gemm : segment.getOps<GemmOp>()) {
+  for (auto call : segment.getOps<ProductCallOpInterface>()) {
+    Value value = call.getPackableB();
+    if (!value)
+      continue;
     SmallVector<ProductAttr> products;
-    auto call = dyn_cast<ProductCallOpInterface>(gemm.getOperation());
-    if (!call || failed(call.collectProducts(products)))
+    if (failed(call.collectProducts(products)))
       return failure();
     ProductAttr product = products.front();
-    // The kernel writes rows: of a transposed result b is the left operand.
-    auto result = cast<MemRefType>(gemm.getResult().getType());
-    SmallVector<int64_t> strides;
-    int64_t begin;
-    if (failed(result.getStridesAndOffset(strides, begin)) || strides.back() != 1 || result.getRank() != 2)
-      continue;
-    if (!product || product.getBatch() || product.getM() > kFewRows ||
-        product.getM() != result.getDimSize(0) || product.getN() != result.getDimSize(1) ||
+    if (!product || product.getM() > kFewRows ||
         bytesOf(product.getN() * product.getK(), product.getOperands()) <= kFirstCache ||
         !compilesProducts(target, product.getOperands(), product.getResult()) ||
         multipliesTiles(target, product.getOperands()))
       continue;
-    Value value = gemm.getRhs();
     int64_t offset = 0;
     while (auto view = value.getDefiningOp<ViewOp>()) {
       SmallVector<int64_t> strides;
@@ -102,9 +96,11 @@ LogicalResult Packer::findSites(func::FuncOp segment) {
       offset += bytesOf(elements, product.getOperands());
       value = view.getSource();
     }
-    if (auto argument = dyn_cast<BlockArgument>(value))
-      found.push_back({gemm, argument.getArgNumber(), offset, product,
-                       packedElements(target, product.getOperands(), product.getN(), product.getK())});
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      int64_t elements = packedElements(target, product.getOperands(), product.getN(), product.getK());
+      found.push_back({call, argument.getArgNumber(), offset, product.withPacked(true),
+                       MemRefType::get(elements, product.getOperands())});
+    }
   }
   if (!found.empty())
     sites[segment.getSymNameAttr()] = std::move(found);
@@ -161,19 +157,14 @@ SymbolRefAttr Packer::kernelOf(const Site &site) {
   SymbolRefAttr &known = kernels[product];
   if (known)
     return known;
-  SmallVector<ProductAttr> products;
-  (void)cast<ProductCallOpInterface>(GemmOp(site.gemm).getOperation()).collectProducts(products);
   OpBuilder builder(module.getContext());
-  int64_t lines = product.getTransposeB() ? product.getN() : product.getK(),
-          line = product.getTransposeB() ? product.getK() : product.getN();
-  Type stored = product.getOperands().isF32() ? product.getOperands() : Type(builder.getI16Type());
-  FunctionType type = builder.getFunctionType({builder.getIndexType(), builder.getIndexType(),
-                                               MemRefType::get((lines - 1) * product.getLdb() + line, stored),
-                                               MemRefType::get(site.elements, stored)},
-                                              {});
+  FunctionType type =
+      builder.getFunctionType({builder.getIndexType(), builder.getIndexType(), product.typeOfB(),
+                               product.typeOfPackedB(site.packed.getNumElements())},
+                              {});
   auto kernel = func::FuncOp::create(builder, module.getLoc(),
                                      home.freeName("pack" + std::to_string(kernels.size() - 1)), type);
-  kernel->setAttr(kProductAttr, products.front());
+  kernel->setAttr(kProductAttr, product);
   kernel->setAttr(kPacksAttr, builder.getUnitAttr());
   kernel->setAttr(graph::kRangeAttr,
                   builder.getDenseI64ArrayAttr(llvm::divideCeil(product.getN(), productLanes(target))));
@@ -197,9 +188,8 @@ void Packer::packIn(ProgramOp program) {
       RefAttr &place = places[weight];
       if (!place) {
         BufferOp buffer = out.bufferNamed(ref.getBuffer());
-        place = out.ref(out.buffer(*buffer.getOf() + ".packed." + Twine(places.size() - 1),
-                                   MemRefType::get(site.elements, site.product.getOperands()),
-                                   BufferKind::Buffers));
+        place = out.ref(out.buffer(*buffer.getOf() + ".packed." + Twine(places.size() - 1), site.packed,
+                                   BufferKind::Packed));
       }
       if (auto [last, isNew] = packed.try_emplace(weight, change); isNew || last->second != change) {
         last->second = change;
@@ -227,11 +217,10 @@ LogicalResult Packer::pack() {
       unsigned last = segment.getNumArguments();
       auto access = NamedAttribute(StringAttr::get(module.getContext(), kAccessAttr),
                                    AccessModeAttr::get(module.getContext(), AccessMode::Read));
-      auto type = MemRefType::get(site.elements, site.product.getOperands());
-      if (failed(segment.insertArgument(last, type, DictionaryAttr::get(module.getContext(), access),
-                                        site.gemm.getLoc())))
+      if (failed(segment.insertArgument(last, site.packed, DictionaryAttr::get(module.getContext(), access),
+                                        site.call.getLoc())))
         return failure();
-      site.gemm.getPackedMutable().assign(segment.getArgument(last));
+      site.call.setPackedB(segment.getArgument(last));
     }
   }
   for (auto program : module.getOps<ProgramOp>())

@@ -41,11 +41,16 @@ private:
 };
 } // namespace
 
-/// What lies in memories; constants only in a device's.
-static constexpr BufferKind kClasses[] = {
-    BufferKind::Parameters,  BufferKind::Gradients, BufferKind::Optimizer,
-    BufferKind::Activations, BufferKind::Buffers,   BufferKind::Secondary,
-    BufferKind::Reduction,   BufferKind::Tied,      BufferKind::Constants};
+/// What bytes are counted as.
+static auto classes() {
+  return llvm::map_range(llvm::seq_inclusive(0u, getMaxEnumValForBufferKind()),
+                         [](unsigned kind) { return static_cast<BufferKind>(kind); });
+}
+
+/// Classes that few programs have: those without them do not mention them.
+static bool isRare(BufferKind kind) {
+  return kind == BufferKind::Constants || kind == BufferKind::Secondary || kind == BufferKind::Packed;
+}
 
 /// The moment with the most live bytes of a memory, in order of issue.
 static Peak findPeak(const ProgramLife &life, size_t memory) {
@@ -144,13 +149,12 @@ void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
     auto it = peak.classes.find(kind);
     return it == peak.classes.end() ? 0 : it->second;
   };
-  std::string classes;
-  for (BufferKind kind : kClasses)
+  std::string list;
+  for (BufferKind kind : classes())
     if (bytes(kind))
-      classes +=
-          llvm::formatv("{0}{1} {2}", classes.empty() ? "" : ", ", stringifyBufferKind(kind), bytes(kind))
-              .str();
-  diag.attachNote() << "live there: " << classes;
+      list +=
+          llvm::formatv("{0}{1} {2}", list.empty() ? "" : ", ", stringifyBufferKind(kind), bytes(kind)).str();
+  diag.attachNote() << "live there: " << list;
 }
 
 LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, LifeAnalysis &analysis) {
@@ -183,9 +187,9 @@ void PlanMemory::describeUse(MemoryOp op, int64_t arena, const Peak &peak) {
   op.setBoundAttr(builder.getI64IntegerAttr(peak.bytes));
   std::map<StringRef, int64_t> memory;
   int64_t sum = 0;
-  for (BufferKind kind : kClasses) {
+  for (BufferKind kind : classes()) {
     auto it = peak.classes.find(kind);
-    if ((kind == BufferKind::Constants || kind == BufferKind::Secondary) && it == peak.classes.end())
+    if (isRare(kind) && it == peak.classes.end())
       continue;
     int64_t &bytes = memory[stringifyBufferKind(kind)];
     bytes = it == peak.classes.end() ? 0 : it->second;

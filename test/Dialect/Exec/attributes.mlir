@@ -78,7 +78,7 @@ exec.program @position0 position 0 blocks [0, 1] {
 
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
-  // expected-error@below {{expected string or keyword containing one of the following enum values for attribute 'kind' [parameters, gradients, optimizer, activations, buffers, reduction, tied, constants, secondary]}}
+  // expected-error@below {{expected string or keyword containing one of the following enum values for attribute 'kind' [parameters, gradients, optimizer, activations, buffers, reduction, tied, constants, secondary, packed]}}
   exec.buffer @a : memref<16xf32> activation slots 1 stride 64
 }
 

@@ -398,6 +398,14 @@ func.func @gemm_adds(%x: memref<4x4xf32>) {
 
 // -----
 
+func.func @gemm_epilogue_packed(%x: memref<4x4xf32>, %b: memref<4xf32>, %y: memref<16xbf16>) {
+  // expected-error @below {{'exec.gemm_epilogue' op has a packed b of type 'memref<16xbf16>' for one of 'memref<4x4xf32>', expected a row of its elements for a matrix}}
+  exec.gemm_epilogue bias %x, %x packed %y : memref<16xbf16>, %b -> %x : memref<4x4xf32>, memref<4x4xf32>, memref<4xf32> -> memref<4x4xf32>
+  return
+}
+
+// -----
+
 func.func @gemm_packed(%x: memref<4x4xf32>, %y: memref<4x16xf32>) {
   // expected-error @below {{'exec.gemm' op has a packed b of type 'memref<4x16xf32>' for one of 'memref<4x4xf32>', expected a row of its elements for a matrix}}
   exec.gemm %x, %x packed %y : memref<4x16xf32> -> %x : memref<4x4xf32>, memref<4x4xf32> -> memref<4x4xf32>

@@ -5,6 +5,8 @@
 // RUN: sed 's/dp = 1/device_memory = 1000000 : i64, dp = 1/' %s | dsopt-opt > %t && dsopt-opt %t -pack-weights | diff %t -
 // RUN: sed 's/8x/17x/g' %s | dsopt-opt > %t && dsopt-opt %t -pack-weights | diff %t -
 // RUN: sed 's/ persistent stored of @b0//' %s | dsopt-opt > %t && dsopt-opt %t -pack-weights | diff %t -
+// Of a product with a bias the same:
+// RUN: sed 's/exec.gemm %a, %w ->/exec.gemm_epilogue bias %a, %w, %bias ->/; s/: memref<8x100xf32>, memref<100x200xf32, strided<\[200, 1\], offset: 64>> ->/: memref<8x100xf32>, memref<100x200xf32, strided<[200, 1], offset: 64>>, memref<200xf32> ->/' %s | dsopt-opt -pack-weights -insert-waits -compile-products | FileCheck %s --check-prefix=BIAS
 // RUN: sed 's/"+fma"/"+sse2"/' %s | dsopt-opt > %t && dsopt-opt %t -pack-weights | diff %t -
 
 #target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 2, vector_bits = 512, features = ["+avx512f", "+fma"]>
@@ -22,10 +24,13 @@ module attributes {dsopt.options = {dp = 1 : i64}, dsopt.target = #target} {
   // CHECK: func.func private @f(%[[A:.*]]: memref<8x100xf32> {{.*}}, %[[B:.*]]: memref<20096xf32> {{.*}}, %[[C:.*]]: memref<8x200xf32> {{.*}}, %[[PACKED:.*]]: memref<20800xf32> {exec.access = #exec.access<read>})
   // CHECK: exec.gemm %[[A]], %{{.*}} packed %[[PACKED]] : memref<20800xf32> -> %[[C]]
   // KERNELS: exec.gemm {{.*}} by <@kernels::@product0 range 13>
+  // BIAS: @product0(index, index, memref<800xf32>, memref<20800xf32>, memref<200xf32>, memref<1600xf32>) attributes {{.*}}bias = true, packed = true
+  // BIAS: exec.gemm_epilogue bias %{{.*}}, %{{.*}} packed %{{.*}} : memref<20800xf32>, %{{.*}} -> %{{.*}} by <@kernels::@product0 range 13>
   func.func private @f(%a: memref<8x100xf32> {exec.access = #exec.access<read>}, %b: memref<20096xf32> {exec.access = #exec.access<read>},
                        %c: memref<8x200xf32> {exec.access = #exec.access<write>})
       attributes {exec.segment, exec.temp_bytes = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
     %w = exec.view %b : memref<20096xf32> to memref<100x200xf32, strided<[200, 1], offset: 64>>
+    %bias = exec.view %b : memref<20096xf32> to memref<200xf32>
     exec.gemm %a, %w -> %c : memref<8x100xf32>, memref<100x200xf32, strided<[200, 1], offset: 64>> -> memref<8x200xf32>
     return
   }
@@ -35,7 +40,7 @@ module attributes {dsopt.options = {dp = 1 : i64}, dsopt.target = #target} {
     exec.buffer @b0.param : memref<20096xf32> parameters slots 1 stride 80384 persistent stored of @b0
     exec.buffer @x : memref<8x100xf32> activations slots 1 stride 6848
     exec.buffer @y : memref<8x200xf32> activations slots 1 stride 13632
-    // CHECK: exec.buffer @b0.packed.0 : memref<20800xf32> buffers slots 1 stride 83200
+    // CHECK: exec.buffer @b0.packed.0 : memref<20800xf32> packed slots 1 stride 83200
     // CHECK: exec.schedule
     exec.schedule {
       // CHECK-NEXT: exec.map @kernels::@pack0 [@b0.param+256, @b0.packed.0] elements 13 grain 1 on @compute

@@ -43,6 +43,13 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
           matrices *= extent;
       return matrices;
     }
+    /// The same product of a b that is packed, or of one as it lies.
+    ProductAttr withPacked(bool packed) const;
+    /// What kernels have as arguments: a row as far as the last matrix of the batch goes, of bf16 as i16.
+    ::mlir::MemRefType typeOfA() const;
+    ::mlir::MemRefType typeOfB() const; ///< as it lies
+    ::mlir::MemRefType typeOfC(::mlir::Type type) const;
+    ::mlir::MemRefType typeOfPackedB(int64_t elements) const;
   }];
 }
 

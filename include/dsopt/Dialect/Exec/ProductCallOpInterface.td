@@ -20,6 +20,10 @@ def ProductCallOpInterface : OpInterface<"ProductCallOpInterface"> {
     }], "::llvm::ArrayRef<int64_t>", "getWholeProduct", (ins), "", "return {};">,
     InterfaceMethod<"Takes the products' kernels, in that order; null for those of the library.",
       "void", "setProductKernels", (ins "::llvm::ArrayRef<::dsopt::exec::ProductKernelAttr>":$kernels)>,
+    InterfaceMethod<"b of its one product, where a kernel may read that packed (pack-weights); null otherwise.",
+      "::mlir::Value", "getPackableB", (ins), "", "return {};">,
+    InterfaceMethod<"Takes what stands for the packable b.", "void", "setPackedB", (ins "::mlir::Value":$packed), "",
+      "">,
   ];
 }
 #endif

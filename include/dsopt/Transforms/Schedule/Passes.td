@@ -336,10 +336,10 @@ def PackWeights : Pass<"pack-weights", "::mlir::ModuleOp"> {
   let summary = "pack weights once for several products of few rows";
   let description = [{
     Input: programs whose gathers, copies and updates are written. Output: a weight that products of at most 16
-    rows multiply by, on processors that have kernels for them other than AMX's tiles (compile-products), and that four or more read
-    before it changes, wherever their segment runs, is packed by an action of its own; products read the packed
-    copy, a buffer of the plan. No bit changes. With a limit of memory (`device_memory`) or a
-    table of products nothing is packed.
+    rows multiply by, with or without a bias, on processors that have kernels for them other than AMX's tiles
+    (compile-products), and that four or more read before it changes, wherever their segment runs, is packed by
+    an action of its own; products read the packed copy, a buffer of kind `packed`. No bit changes. With a limit
+    of memory (`device_memory`) or a table of products nothing is packed.
 
     ```mlir
     %0 = exec.run @block0.F [@x, @b0.param, @block0.F.0] micro_batch 0 on @compute
