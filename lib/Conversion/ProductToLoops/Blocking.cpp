@@ -120,16 +120,20 @@ struct BlockShape {
 };
 } // namespace
 
+/// Three vectors by eight rows of 32 registers, by four of 16: six by two would read a more often, and leave
+/// gaps in its copy. Four make a whole of what would be two and two. Few rows need more vectors, or they
+/// would wait for their own sums; those that would be cut need fewer.
+static int64_t mostVectors(int64_t m, int64_t vectors, int64_t registers) {
+  if (registers == 32)
+    return vectors != 4 && m > 6 ? 3 : m <= 2 ? 8 : m <= 4 ? 6 : 4;
+  return m == 1 ? 6 : m == 2 ? 4 : m == 5 || m == 6 ? 2 : 3;
+}
+
 static BlockShape chooseShape(exec::ProductAttr product, const Registers &registers) {
   int64_t m = product.getM(), n = product.getN(), k = product.getK();
   int64_t vectors = (n + registers.lanes - 1) / registers.lanes;
-  // Three vectors by eight rows of 32 registers, two by six of 16. Four make a whole of what would be two and
-  // two; few rows need more vectors, or they would wait for their own sums.
-  int64_t most = registers.count == 32 ? 3 : 2;
-  if (registers.count == 32 && (vectors == 4 || m <= 6))
-    most = m <= 2 ? 8 : m <= 4 ? 6 : 4;
   BlockShape block;
-  block.columns = Panels(vectors, most);
+  block.columns = Panels(vectors, mostVectors(m, vectors, registers.count));
   block.rows = Panels(m, mostRows(block.columns.largest(), registers.count));
   // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
   // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
@@ -175,11 +179,17 @@ constexpr int64_t kLastCache = 8 << 20;
 /// Whether a is copied. Rows of a that lie as columns are one element of each line. Lines that are a multiple
 /// of a large power of two apart share a few sets of the second cache, which then hold those of a run no
 /// longer than it takes to read them. In 16 bits neighbours along the contraction have to be side by side.
-static bool copiesRows(exec::ProductAttr product, const BlockShape &block) {
-  constexpr int64_t kSets = 1024, kWays = 16;
+static bool copiesRows(exec::ProductAttr product, const Registers &registers, const BlockShape &block) {
+  constexpr int64_t kSets = 1024, kWays = 16, kFewPanels = 4;
   int64_t run = std::min(product.getK(), Blocking::kDepth), bytes = bytesOf(product);
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
   bool collides = spread * kWays <= run, isLarge = product.getM() * run * bytes > kLastCache;
+  // Blocks of few rows read a part of each line, which the first cache keeps for the next block if a run has
+  // few.
+  bool isKept = run * kCacheLine <= kFirstCache;
+  if (registers.count == 16 && product.getTransposeA() &&
+      block.columns.count > (isKept ? 2 * kFewPanels : kFewPanels))
+    return true;
   return product.getTransposeA() && (bytes < 4 || (block.columns.count > 2 && (collides || isLarge)));
 }
 
@@ -213,7 +223,7 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   Registers registers(target);
   int64_t m = product.getM(), n = product.getN(), k = product.getK(), bytes = bytesOf(product);
   BlockShape block = chooseShape(product, registers);
-  bool copiesA = copiesRows(product, block);
+  bool copiesA = copiesRows(product, registers, block);
   // Eight rows or sixteen are copied whole.
   if (copiesA && block.rows.largest() > 8 && block.rows.largest() < 16)
     block.rows = Panels(m, 8);

@@ -9,8 +9,6 @@
 using namespace mlir;
 using namespace dsopt;
 
-/// Elements in a cache line.
-static int64_t inCacheLine(int64_t bytes) { return 64 / bytes; }
 /// Lines of a that are asked for before they are copied.
 static constexpr int64_t kLinesAhead = 8;
 /// What is asked for of a column of b that lies as a line, before it is read.
@@ -33,7 +31,7 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
   int64_t width = blocking.widthOfCopyA, size = blocking.rows.size, larger = blocking.rows.larger;
   // The first blocks may be as wide as their copies: a cache line has several of them.
   int64_t wide = size == width ? blocking.rows.count : size + 1 == width ? larger : 0;
-  int64_t together = std::max<int64_t>(inCacheLine(bytes) / width, 1);
+  int64_t together = std::max<int64_t>(inCacheLine() / width, 1);
   bool areAllWide = wide == blocking.rows.count;
   auto copySome = [&](Value line, Value step, Value place, int64_t blocks, bool isMasked, bool isHalf) {
     auto [row, count] = rowsOfBlock(band, place);
@@ -157,13 +155,13 @@ void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
 
 ProductEmitter::Ahead ProductEmitter::linesAhead(const Band &band, const Panel &panel, const Run &run,
                                                  const Rows &rows) {
-  int64_t inLine = inCacheLine(bytes), columns = panel.vectors * blocking.lanes;
+  int64_t inLine = inCacheLine(), columns = panel.vectors * blocking.lanes;
   bool isTransposed = product.getTransposeB();
   Ahead ahead;
   // Of each element of the contraction the lines that hold the panel's columns, one more where these begin
   // within one; or of each column those that hold the run.
   ahead.inner = isTransposed ? columns : columns / inLine + 1;
-  int64_t total = ahead.inner * (isTransposed ? (depth + inLine - 1) / inLine : depth);
+  int64_t total = ahead.inner * (isTransposed ? linesOfRun() : depth);
   // Each block asks for its part, one a step while there are steps.
   int64_t part = (total + band.count - 1) / band.count, steps = (depth + group - 1) / group;
   ahead.perStep = (part + steps - 1) / steps;
@@ -176,7 +174,7 @@ ProductEmitter::Ahead ProductEmitter::linesAhead(const Band &band, const Panel &
 }
 
 void ProductEmitter::prefetchAhead(const Ahead &ahead, Value step) {
-  int64_t inLine = inCacheLine(bytes), leading = product.getLdb();
+  int64_t inLine = inCacheLine(), leading = product.getLdb();
   bool isTransposed = product.getTransposeB();
   for (int64_t i = 0; i < ahead.perStep; ++i) {
     Value place = add(add(ahead.place, multiply(step, ahead.perStep)), i);
@@ -188,12 +186,11 @@ void ProductEmitter::prefetchAhead(const Ahead &ahead, Value step) {
 }
 
 void ProductEmitter::prefetchNextRows(const Rows &rows, Value first, Value step) {
-  // Rows that lie side by side share lines: of each line of a the last of the block's.
-  if (product.getTransposeA())
-    return prefetch(lhs, add(add(first, multiply(step, product.getLda())), 2 * rows.count - 1));
-  int64_t inLine = inCacheLine(bytes), lines = (depth + inLine - 1) / inLine * rows.count;
-  Value place = least(step, index(lines - 1));
-  Value row = add(arith::RemUIOp::create(b, place, index(rows.count)), rows.count);
-  Value line = multiply(quotient(place, rows.count), inLine);
+  Value row = add(arith::RemUIOp::create(b, step, index(rows.count)), rows.count);
+  Value line = multiply(quotient(step, rows.count), inCacheLine());
   prefetch(lhs, add(add(first, line), multiply(row, product.getLda())));
+}
+
+void ProductEmitter::prefetchNextLine(const Rows &rows, Value first, Value step) {
+  prefetch(lhs, add(add(first, multiply(step, product.getLda())), 2 * rows.count - 1));
 }

@@ -288,17 +288,18 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
   Value firstB;
   if (source != Source::Copy)
     firstB = add(ofB, add(multiply(run.begin, product.getLdb()), panel.column));
-  auto steps = [&](Value from, Value to, ValueRange sums, bool isHalf, bool asksAhead) {
+  auto steps = [&](Value from, Value to, ValueRange sums, bool isHalf,
+                   llvm::function_ref<void(Value)> asks = nullptr) {
     return loop(
         from, to, 1,
         [&](Value step, ValueRange sums) {
           Value atGiven = firstB ? add(firstB, multiply(step, group * product.getLdb())) : Value();
           Values line = emitLine(panel, atGiven, multiply(step, panel.vectors * blocking.lanes * group),
                                  source, isHalf);
-          if (asksAhead)
-            prefetchAhead(rows.ahead, step);
-          if (blocking.asksForRows)
-            prefetchNextRows(rows, firstA, step);
+          if (asks)
+            asks(subtract(step, from));
+          if (blocking.asksForRows && isTransposed)
+            prefetchNextLine(rows, firstA, step);
           // Row by row: one broadcast is alive at a time.
           Value atA = add(firstA, multiply(step, group * stepA));
           Values next;
@@ -313,15 +314,21 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
   };
   Value whole = quotient(run.depth, group);
   Values sums(rows.count * panel.vectors, zeros(sumType));
-  Value asked = index(0);
-  if (rows.ahead.first) {
-    asked = least(index(rows.ahead.steps), whole);
-    sums = steps(index(0), asked, sums, /*isHalf=*/false, /*asksAhead=*/true);
-  }
-  sums = steps(asked, whole, sums, /*isHalf=*/false, /*asksAhead=*/false);
+  // What is asked for, and where, takes time of a step: only those do that ask.
+  Value from = index(0);
+  auto ask = [&](int64_t count, llvm::function_ref<void(Value)> asks) {
+    Value to = least(add(from, count), whole);
+    sums = steps(from, to, sums, /*isHalf=*/false, asks);
+    from = to;
+  };
+  if (rows.ahead.first)
+    ask(rows.ahead.steps, [&](Value step) { prefetchAhead(rows.ahead, step); });
+  if (blocking.asksForRows && !isTransposed)
+    ask(linesOfRun() * rows.count, [&](Value step) { prefetchNextRows(rows, firstA, step); });
+  sums = steps(from, whole, sums, /*isHalf=*/false);
   // An element without a partner, at most once: only the last run may have one.
   if (product.getK() % group)
-    sums = steps(whole, quotient(run.depth, group, /*up=*/true), sums, /*isHalf=*/true, /*asksAhead=*/false);
+    sums = steps(whole, quotient(run.depth, group, /*up=*/true), sums, /*isHalf=*/true);
   return sums;
 }
 
@@ -375,7 +382,7 @@ ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGive
   }
   if (source == Source::GivenAndCopied)
     for (int64_t v = 0; v < panel.vectors; ++v) {
-      for (int64_t element = 0; element < group; ++element)
+      for (int64_t element = 0; element < group && v * blocking.lanes % inCacheLine() == 0; ++element)
         prefetch(rhs, add(atGiven, (kAhead + element) * product.getLdb() + v * blocking.lanes),
                  /*isNear=*/true);
       store(line[v], copy, add(inCopy(atCopy), v * inVector), inVector);

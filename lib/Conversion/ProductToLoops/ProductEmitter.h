@@ -125,8 +125,13 @@ private:
   /// What a block asks for of the lines of b that are read next.
   Ahead linesAhead(const Band &band, const Panel &panel, const Run &run, const Rows &rows);
   void prefetchAhead(const Ahead &ahead, mlir::Value step);
-  /// Asks for the rows of a that the next block reads; `first` is this one's first element.
+  /// Elements of a cache line, and the lines of the longest run of a row.
+  int64_t inCacheLine() const { return 64 / bytes; }
+  int64_t linesOfRun() const { return (depth + inCacheLine() - 1) / inCacheLine(); }
+  /// Asks for one of the lines of a's rows that the next block reads; `first` is this one's first element. Of
+  /// an a that lies transposed rows share lines: of each of its lines for the last of the block's.
   void prefetchNextRows(const Rows &rows, mlir::Value first, mlir::Value step);
+  void prefetchNextLine(const Rows &rows, mlir::Value first, mlir::Value step);
 
   int64_t lanesOf(const Panel &panel, int64_t vector) const {
     return panel.isCut && vector + 1 == panel.vectors ? tail : blocking.lanes;

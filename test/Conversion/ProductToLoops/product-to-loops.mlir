@@ -150,15 +150,26 @@ module attributes {dsopt.target = #target} {
 // What of a comes from memory, and how a transposed one is copied.
 #target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "znver5", threads = 2, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
 module attributes {dsopt.target = #target} {
-  // Few panels of columns: a block asks for the next one's rows, one line in each step, as often as there are lines.
+  // Few panels of columns: a block asks for the next one's rows, one line in each of as many steps as there are lines.
   // CHECK-LABEL: func.func nested @streamed
-  // CHECK: :24 = scf.for %[[STEP:[a-z0-9]+]] =
-  // CHECK: %[[PLACE:[0-9]+]] = arith.minsi %[[STEP]], %c287
-  // CHECK: arith.remui %[[PLACE]], %c8
+  // CHECK: :24 = scf.for %[[STEP:[a-z0-9]+]] = %c0{{.*}} to %c288
+  // CHECK: arith.remui %[[STEP]], %c8
   // CHECK: memref.prefetch %arg2[{{.*}}], read, locality<2>
   // CHECK: vector.fma
+  // CHECK: :24 = scf.for %{{.*}} = %c288{{.*}} to %c576
+  // CHECK-NOT: memref.prefetch
+  // CHECK: scf.yield
   func.func nested @streamed(index, index, memref<3612672xf32>, memref<27648xf32>, memref<301056xf32>) attributes
       {exec.product = #exec.product<m = 6272, n = 48, k = 576, operands = f32, result = f32, lda = 576, ldb = 48, ldc = 48>, graph.range = array<i64: 2352>}
+
+  // Of the next panel's 256 lines of b, each in four of a cache, each of twelve blocks asks for 86 in its first steps.
+  // CHECK-LABEL: func.func nested @asked_once
+  // CHECK: :24 = scf.for %[[STEP:[a-z0-9]+]] = %c0{{.*}} to %c86
+  // CHECK: arith.divui %{{.*}}, %c4
+  // CHECK: memref.prefetch %arg3[{{.*}}], read, locality<2>
+  // CHECK: :24 = scf.for %{{.*}} = %c86{{.*}} to %c256
+  func.func nested @asked_once(index, index, memref<24576xf32>, memref<49152xf32>, memref<18432xf32>) attributes
+      {exec.product = #exec.product<m = 96, n = 192, k = 256, operands = f32, result = f32, lda = 256, ldb = 192, ldc = 192>, graph.range = array<i64: 144>}
 
   // Here a block's rows lie side by side.
   // CHECK-LABEL: func.func nested @streamed_columns
@@ -190,4 +201,36 @@ module attributes {dsopt.target = #target} {
   // CHECK: vector.maskedload %arg2[{{.*}}], %{{.*}}, %{{.*}} : memref<129536xi16>, vector<8xi1>, vector<8xi16>
   func.func nested @odd_lines(index, index, memref<129536xi16>, memref<8192xi16>, memref<16192xi16>) attributes
       {exec.product = #exec.product<m = 506, n = 32, k = 256, operands = bf16, result = bf16, lda = 506, ldb = 32, ldc = 32, transpose_a = true>, graph.range = array<i64: 128>}
+}
+
+// -----
+
+// With sixteen registers four rows by three vectors; a transposed a is copied where a run has more lines than the
+// first cache, or there are many panels.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 2, vector_bits = 256, features = ["+avx2", "+fma"]>
+module attributes {dsopt.target = #target} {
+  // CHECK-LABEL: func.func nested @rows
+  // CHECK-NOT: memref.alloca
+  // CHECK: :12 = scf.for
+  func.func nested @rows(index, index, memref<32768xf32>, memref<6144xf32>, memref<3072xf32>) attributes
+      {exec.product = #exec.product<m = 128, n = 24, k = 256, operands = f32, result = f32, lda = 256, ldb = 24, ldc = 24>, graph.range = array<i64: 96>}
+
+  // One row takes six vectors, two rows four.
+  // CHECK-LABEL: func.func nested @one_row
+  // CHECK: :6 = scf.for
+  func.func nested @one_row(index, index, memref<256xf32>, memref<12288xf32>, memref<48xf32>) attributes
+      {exec.product = #exec.product<m = 1, n = 48, k = 256, operands = f32, result = f32, lda = 256, ldb = 48, ldc = 48>, graph.range = array<i64: 6>}
+
+  // CHECK-LABEL: func.func nested @copied_columns
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<24576xf32>
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<131584xf32>
+  func.func nested @copied_columns(index, index, memref<131072xf32>, memref<131072xf32>, memref<16384xf32>) attributes
+      {exec.product = #exec.product<m = 128, n = 128, k = 1024, operands = f32, result = f32, lda = 128, ldb = 128, ldc = 128, transpose_a = true>, graph.range = array<i64: 512>}
+
+  // CHECK-LABEL: func.func nested @kept_columns
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<6144xf32>
+  // CHECK-NOT: memref.alloca
+  // CHECK: return
+  func.func nested @kept_columns(index, index, memref<32768xf32>, memref<32768xf32>, memref<16384xf32>) attributes
+      {exec.product = #exec.product<m = 128, n = 128, k = 256, operands = f32, result = f32, lda = 128, ldb = 128, ldc = 128, transpose_a = true>, graph.range = array<i64: 512>}
 }
