@@ -99,7 +99,11 @@ struct Machine {
 
 private:
   /// Several times the last cache, which keeps lines that were read more than once.
-  std::vector<char> other = std::vector<char>(256 << 20);
+  static size_t sizeOfOther() {
+    long last = sysconf(_SC_LEVEL3_CACHE_SIZE), least = 64 << 20, most = 256 << 20;
+    return last > 0 ? std::clamp(4 * last, least, most) : most;
+  }
+  std::vector<char> other = std::vector<char>(sizeOfOther());
 };
 } // namespace
 
@@ -231,13 +235,23 @@ static void measure(Machine &machine, TargetAttr target, MutableArrayRef<Way> wa
       way.seconds = std::min(way.seconds, seconds(way, repeats));
 }
 
+static std::string describe(exec::ProductAttr product) {
+  return llvm::formatv("{0}{1}x{2}x{3} {4}{5} {6}",
+                       product.count() > 1 ? std::to_string(product.count()) + " of " : "", product.getM(),
+                       product.getN(), product.getK(), product.getTransposeA() ? "T" : "N",
+                       product.getTransposeB() ? "T" : "N", product.getOperands())
+      .str();
+}
+
 /// Measures ways, which stand together by product, and takes what is faster.
 static void measureAll(ModuleOp module, TargetAttr target, Machine &machine, std::vector<Way> &ways,
-                       Messages &messages) {
+                       Messages &messages, bool quiet) {
   // Closed behind them: the next one has its name, the open file's.
   Library library = compileWays(module, target, ways, messages);
+  auto start = std::chrono::steady_clock::now();
   for (auto begin = ways.begin(); begin != ways.end();) {
     TunedProduct &product = *begin->product;
+    auto first = begin;
     auto end = std::find_if(begin, ways.end(), [&](const Way &way) { return way.product != &product; });
     measure(machine, target, MutableArrayRef<Way>(&*begin, end - begin));
     // The best so far is the first, and is measured again beside the others.
@@ -253,6 +267,14 @@ static void measureAll(ModuleOp module, TargetAttr target, Machine &machine, std
         product.bestSeconds = begin->seconds;
       }
     }
+    if (quiet)
+      continue;
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    double left = took.count() / (begin - ways.begin()) * (ways.end() - begin);
+    llvm::errs() << llvm::formatv(
+        "dsopt:   {0}: {1:f2} times as fast as by the model, in the best of {2} ways; "
+        "{3:f0} s left\n",
+        describe(product.variants.front()), product.modelSeconds / product.bestSeconds, end - first, left);
   }
 }
 
@@ -308,12 +330,12 @@ void dsopt::tuneProducts(ModuleOp module, const std::string &path, bool quiet) {
     add(product, otherShapes(product.variants.front(), target, product.best));
   }
   say("blocks of every shape");
-  measureAll(module, target, machine, ways, messages);
+  measureAll(module, target, machine, ways, messages, quiet);
   ways.clear();
   for (auto &[key, product] : products)
     add(product, otherCopies(product.variants.front(), target, product.best));
   say("other copies about the fastest");
-  measureAll(module, target, machine, ways, messages);
+  measureAll(module, target, machine, ways, messages, quiet);
 
   std::vector<MeasuredChoice> choices;
   int64_t faster = 0, libraries = 0;
