@@ -3,8 +3,10 @@
 #include "Driver/Api.h"
 
 #include <cstring>
+#include <functional>
 #include <gtest/gtest.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -286,6 +288,38 @@ TEST_F(Driver, RecordingsThatAreNoGraphs) {
   EXPECT_EQ(cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   ok(launch(x, y, 1, 64, one));
   ok(cuStreamSynchronize(one));
+}
+
+TEST_F(Driver, OtherThreadsWaitWhileOneRecords) {
+  CUstream one = stream(), other = stream();
+  CUdeviceptr x = upload(std::vector<float>(64, 1)), y = upload(std::vector<float>(64));
+  CUcontext context;
+  ok(cuCtxGetCurrent(&context));
+  auto inOtherThread = [&](const std::function<CUresult()> &call) {
+    CUresult result;
+    std::thread([&] {
+      ok(cuCtxSetCurrent(context));
+      result = call();
+    }).join();
+    return result;
+  };
+  auto wait = [&](CUstream stream) { return inOtherThread([=] { return cuStreamSynchronize(stream); }); };
+  CUgraph graph;
+  ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  ok(launch(x, y, 1, 64, one));
+  EXPECT_EQ(wait(other), CUDA_SUCCESS);
+  ok(cuStreamEndCapture(one, &graph));
+  ok(cuGraphDestroy(graph));
+  // But not for what is recorded, for all of a device, or where the recording refuses everybody.
+  for (int mode : {CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_GLOBAL}) {
+    bool isLocal = mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+    ok(cuStreamBeginCapture_v2(one, mode));
+    EXPECT_EQ(isLocal ? wait(one) : wait(other), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    EXPECT_EQ(cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+  }
+  ok(cuStreamBeginCapture_v2(one, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  EXPECT_EQ(inOtherThread(cuCtxSynchronize), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  EXPECT_EQ(cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
 TEST_F(Driver, AFaultStaysAndSaysWhere) {

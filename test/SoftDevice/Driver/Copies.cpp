@@ -36,7 +36,8 @@ static Work toHost(State &state, void *to, CUdeviceptr from, size_t bytes) {
 }
 
 static void waitOnDefault(State &state) {
-  state.refuseCapture();
+  // Streams that record may be those that it waits for.
+  state.refuseCapture(/*byOthers=*/true);
   state.timeline->wait(state.defaultStream.last);
 }
 

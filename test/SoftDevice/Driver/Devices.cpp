@@ -199,7 +199,7 @@ CUresult cuCtxGetCurrent(CUcontext *context) {
 
 CUresult cuCtxSynchronize() {
   return call([](State &state) {
-    state.refuseCapture();
+    state.refuseCapture(/*byOthers=*/true);
     state.timeline->waitForAll();
   });
 }

@@ -126,9 +126,12 @@ void State::submitWork(CUstream handle, const std::string &what, Work work, Read
   submit(handle, what, planted.wrap(device, std::move(work)), std::move(isReady));
 }
 
-void State::refuseCapture() {
+void State::refuseCapture(bool byOthers) {
+  auto refuses = [&](const Graph &graph) {
+    return byOthers || graph.recorder == std::thread::id() || graph.recorder == std::this_thread::get_id();
+  };
   for (CUstream one : streams)
-    if (one->capture) {
+    if (one->capture && refuses(*one->capture)) {
       one->capture->isBroken = true;
       throw CallError{CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                       "a call that waits while a stream's work is recorded"};

@@ -16,6 +16,7 @@
 
 #include <mutex>
 #include <set>
+#include <thread>
 
 struct CUctx_st {
   int device;
@@ -42,7 +43,8 @@ struct Graph {
     int stream;
   };
   std::vector<Member> members;
-  bool isBroken = false; ///< by a call that cannot be recorded
+  bool isBroken = false;    ///< by a call that cannot be recorded
+  std::thread::id recorder; ///< whose calls alone it refuses meanwhile; of no thread: everybody's
 };
 } // namespace softdevice
 
@@ -118,8 +120,8 @@ public:
   void submitWork(CUstream stream, const std::string &what, Work work, Ready isReady = {});
   /// Ends the process where something is open.
   void checkHandles();
-  /// Before a call that waits: throws where something is recorded.
-  void refuseCapture();
+  /// Before a call that waits: throws where this thread records something; with `byOthers` where any does.
+  void refuseCapture(bool byOthers = false);
 
 private:
   State();

@@ -38,7 +38,7 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 CUresult cuStreamSynchronize(CUstream handle) {
   return call([&](State &state) {
     CUstream stream = state.stream(handle);
-    state.refuseCapture();
+    state.refuseCapture(/*byOthers=*/stream->capture != nullptr);
     for (const NodeRef &node : stream->waits)
       state.timeline->wait(node);
     state.timeline->wait(stream->last);
@@ -48,7 +48,7 @@ CUresult cuStreamSynchronize(CUstream handle) {
 CUresult cuStreamQuery(CUstream handle) {
   return call([&](State &state) {
     CUstream stream = state.stream(handle);
-    state.refuseCapture();
+    state.refuseCapture(/*byOthers=*/stream->capture != nullptr);
     require(state.timeline->query(stream->last), CUDA_ERROR_NOT_READY, "");
   });
 }
@@ -129,13 +129,15 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent begin, CUevent end) {
   });
 }
 
-CUresult cuStreamBeginCapture_v2(CUstream handle, int) {
+CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
   return call([&](State &state) {
     CUstream stream = state.stream(handle);
     require(stream != &state.defaultStream, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
             "the default stream's work cannot be recorded");
     require(!stream->capture, CUDA_ERROR_ILLEGAL_STATE, "the stream's work is recorded already");
     stream->capture = std::make_shared<Graph>();
+    if (mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
+      stream->capture->recorder = std::this_thread::get_id();
     stream->isOrigin = true;
     stream->members.clear();
   });
