@@ -132,7 +132,7 @@ for name in ("resnet-tiny", "bert-tiny"):
 for options, message in ((["-betas=0.9,0.99"], "option -betas has no meaning with -optimizer=adafactor"), (["-eps=1e-8"], "option -eps has no meaning with -optimizer=adafactor"),
                          (["-momentum=0.9"], "option -momentum has no meaning with -optimizer=adafactor"), (["-adam-lr=0.1"], "option -adam-lr has no meaning with -optimizer=adafactor"),
                          (["-delayed-update=2"], "-optimizer=adafactor sees whole parameters: expected no -delayed-update"),
-                         (["-precision=bf16", "-gradient-type=param"], "-optimizer=adafactor works in the gradients' place: expected -gradient-type=fp32, got param")):
+                         (["-precision=fp16", "-gradient-type=param"], "-optimizer=adafactor works in the gradients' place: expected -gradient-type=fp32, got param")):
     said = small.train(dsopt, own, data, "-micro-batches=1", "-optimizer=adafactor", *options, status=1)
     check(message in said, f"{options}: {said}")
 print("passed")

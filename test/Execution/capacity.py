@@ -18,7 +18,7 @@ SIZES = {"1.4B": (40, 18), "13B": (65, 43), "1T": (127, 267)}
 
 
 def plan(path, *options, status=0):
-    done = execute([dsopt, path, "-precision=bf16", "-gradient-type=param", "-recompute=full", f"-device-memory={V100}", "-plan=json", *options], status)
+    done = execute([dsopt, path, "-precision=bf16", "-arch=cooperlake", "-gradient-type=param", "-recompute=full", f"-device-memory={V100}", "-plan=json", *options], status)
     if status:
         return done.stderr
     result = json.loads(done.stdout)

@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory() as folder:
     for size, (layers, scale) in SIZES.items():
         path = os.path.join(folder, size)
         save_large(path, layers, scale, tokens=TOKENS)
-        plan = json.loads(execute([dsopt, path, "-precision=bf16", "-gradient-type=param", "-recompute=full", "-zero=3", "-offload-optimizer=nvme",
+        plan = json.loads(execute([dsopt, path, "-precision=bf16", "-arch=cooperlake", "-gradient-type=param", "-recompute=full", "-zero=3", "-offload-optimizer=nvme",
                                    "-offload-params=nvme", "-offload-activations=cpu", "-nvme-path=.", "-plan=json"]).stdout)
         memories = {memory["kind"]: memory for memory in plan["ranks"][0]["memories"]}
         device, host, disk = (memories[kind] for kind in ("device", "host", "disk"))

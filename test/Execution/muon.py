@@ -112,7 +112,7 @@ for options, message in ((["-optimizer=muon", "-momentum=1"], "option -momentum=
                          (["-optimizer=adam", "-adam-lr=0.1"], "option -adam-lr has no meaning with -optimizer=adam"),
                          (["-optimizer=muon", "-muon-except=z"], "-muon-except=z matches no parameter of the model"),
                          (["-optimizer=muon", "-delayed-update=2"], "-optimizer=muon sees whole matrices: expected no -delayed-update"),
-                         (["-optimizer=muon", "-precision=bf16", "-gradient-type=param"], "-optimizer=muon works in the gradients' place: expected -gradient-type=fp32, got param")):
+                         (["-optimizer=muon", "-precision=fp16", "-gradient-type=param"], "-optimizer=muon works in the gradients' place: expected -gradient-type=fp32, got param")):
     said = small.train(dsopt, own, data, "-micro-batches=1", *options, status=1)
     check(message in said, f"{options}: {said}")
 print("passed")

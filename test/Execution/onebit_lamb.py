@@ -174,7 +174,7 @@ def numbers():
                              (["-delayed-update=3"], "does not go with -delayed-update"), (["-offload-optimizer=nvme"], "does not go with -offload-optimizer=nvme"),
                              (["-offload-params=cpu"], "does not go with -offload-params=cpu"),
                              (["-compress-gradients=onebit"], "-compress-gradients=onebit does not go with -optimizer=onebit-lamb"),
-                             (["-precision=bf16", "-gradient-type=param"], "works in the gradients' place: expected -gradient-type=fp32, got param"),
+                             (["-precision=fp16", "-gradient-type=param"], "works in the gradients' place: expected -gradient-type=fp32, got param"),
                              (["-eps=0"], "option -eps=0: -optimizer=onebit-lamb divides by it"), (["-momentum=0.9"], "option -momentum has no meaning with -optimizer=onebit-lamb"),
                              (["-coeff-beta=1"], "option -coeff-beta=1: expected a number from 0 to below 1"),
                              (["-factor-min=5"], "option -factor-min=5: expected at most -factor-max=4"),

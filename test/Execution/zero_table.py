@@ -26,7 +26,7 @@ with tempfile.TemporaryDirectory() as folder:
             for stage, (each, shared) in table.items():
                 for ranks in (4, 64, 1024) if kind == "param" else (64,):
                     # With clipping all gradients are alive before the first update.
-                    plan = json.loads(execute([dsopt, path, "-precision=bf16", f"-gradient-type={kind}", f"-zero={stage}", f"-dp={ranks}",
+                    plan = json.loads(execute([dsopt, path, "-precision=bf16", "-arch=cooperlake", f"-gradient-type={kind}", f"-zero={stage}", f"-dp={ranks}",
                                                "-grad-clip=1", "-plan=json"]).stdout)
                     memory = plan["ranks"][0]["memory"]
                     states = sum(memory[name] for name in ("parameters", "gradients", "optimizer"))
