@@ -234,7 +234,7 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   ProductPacking packing = ProductPacking::None;
   if (product.getTransposeB())
     packing = block.isFew ? ProductPacking::Registers : ProductPacking::Transpose;
-  else if (product.getPacked() || (block.rows.count > 2 && (isFar || bytes < 4)))
+  else if (product.getPacked() || (block.rows.count > 1 && isFar) || (block.rows.count > 2 && bytes < 4))
     packing = ProductPacking::Fused;
   // A store to a line that no cache has waits for it. Where blocks are short their lines are asked for blocks
   // before. Lines that blocks share would be asked for twice.

@@ -221,6 +221,12 @@ module attributes {dsopt.target = #target} {
   func.func nested @one_row(index, index, memref<256xf32>, memref<12288xf32>, memref<48xf32>) attributes
       {exec.product = #exec.product<m = 1, n = 48, k = 256, operands = f32, result = f32, lda = 256, ldb = 48, ldc = 48>, graph.range = array<i64: 6>}
 
+  // Two blocks share a copy of a b that the first cache does not hold.
+  // CHECK-LABEL: func.func nested @two_blocks
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<6144xf32>
+  func.func nested @two_blocks(index, index, memref<2048xf32>, memref<24576xf32>, memref<768xf32>) attributes
+      {exec.product = #exec.product<m = 8, n = 96, k = 256, operands = f32, result = f32, lda = 256, ldb = 96, ldc = 96>, graph.range = array<i64: 24>}
+
   // CHECK-LABEL: func.func nested @copied_columns
   // CHECK: memref.alloca() {alignment = 64 : i64} : memref<24576xf32>
   // CHECK: memref.alloca() {alignment = 64 : i64} : memref<131584xf32>
