@@ -98,11 +98,11 @@ struct Machine {
   }
 
 private:
-  /// Several times the last cache, which keeps lines that were read more than once.
   static size_t sizeOfOther() {
     long last = sysconf(_SC_LEVEL3_CACHE_SIZE), least = 64 << 20, most = 256 << 20;
     return last > 0 ? std::clamp(4 * last, least, most) : most;
   }
+  /// Several times the last cache, which keeps lines that were read more than once.
   std::vector<char> other = std::vector<char>(sizeOfOther());
 };
 } // namespace

@@ -180,6 +180,8 @@ constexpr int64_t kLastCache = 8 << 20;
 /// of a large power of two apart share a few sets of the second cache, which then hold those of a run no
 /// longer than it takes to read them. In 16 bits neighbours along the contraction have to be side by side.
 static bool copiesRows(exec::ProductAttr product, const Registers &registers, const BlockShape &block) {
+  if (!product.getTransposeA())
+    return false;
   constexpr int64_t kSets = 1024, kWays = 16, kFewPanels = 4;
   int64_t run = std::min(product.getK(), Blocking::kDepth), bytes = bytesOf(product);
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
@@ -187,10 +189,9 @@ static bool copiesRows(exec::ProductAttr product, const Registers &registers, co
   // Blocks of few rows read a part of each line, which the first cache keeps for the next block if a run has
   // few.
   bool isKept = run * kCacheLine <= kFirstCache;
-  if (registers.count == 16 && product.getTransposeA() &&
-      block.columns.count > (isKept ? 2 * kFewPanels : kFewPanels))
+  if (registers.count == 16 && block.columns.count > (isKept ? 2 * kFewPanels : kFewPanels))
     return true;
-  return product.getTransposeA() && (bytes < 4 || (block.columns.count > 2 && (collides || isLarge)));
+  return bytes < 4 || (block.columns.count > 2 && (collides || isLarge));
 }
 
 static Panels chooseBands(exec::ProductAttr product, const Registers &registers, const BlockShape &block,
