@@ -191,7 +191,10 @@ static bool copiesRows(exec::ProductAttr product, const Registers &registers, co
   bool isKept = run * kCacheLine <= kFirstCache;
   if (registers.count == 16 && block.columns.count > (isKept ? 2 * kFewPanels : kFewPanels))
     return true;
-  return bytes < 4 || (block.columns.count > 2 && (collides || isLarge));
+  // A copy of few rows is soon made, and few blocks share what the first of a panel waits for.
+  bool isLong = product.getK() > Blocking::kDepth;
+  bool isSmall = !registers.isHalved && isLong && product.getM() * run * bytes <= kSecondCache;
+  return bytes < 4 || (block.columns.count > 2 && (collides || isLarge || isSmall));
 }
 
 static Panels chooseBands(exec::ProductAttr product, const Registers &registers, const BlockShape &block,

@@ -187,6 +187,28 @@ module attributes {dsopt.target = #target} {
   func.func nested @kept(index, index, memref<3612672xf32>, memref<1179648xf32>, memref<12845056xf32>) attributes
       {exec.product = #exec.product<m = 6272, n = 2048, k = 576, operands = f32, result = f32, lda = 576, ldb = 2048, ldc = 2048>, graph.range = array<i64: 100352>}
 
+  // Few rows of several runs are copied: 8 blocks of 1024 by 8, between which 64 bytes lie.
+  // CHECK-LABEL: func.func nested @long_columns
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<65664xf32>
+  func.func nested @long_columns(index, index, memref<131072xf32>, memref<294912xf32>, memref<9216xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 144, k = 2048, operands = f32, result = f32, lda = 64, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 72>}
+
+  // Of one run, and of more rows than a second cache holds, they are read where they lie.
+  // CHECK-LABEL: func.func nested @one_run
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
+  // CHECK-NOT: memref.alloca
+  // CHECK: return
+  func.func nested @one_run(index, index, memref<65536xf32>, memref<147456xf32>, memref<9216xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 144, k = 1024, operands = f32, result = f32, lda = 64, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 72>}
+
+  // CHECK-LABEL: func.func nested @many_rows
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
+  // CHECK-NOT: memref.alloca
+  // CHECK: return
+  func.func nested @many_rows(index, index, memref<540672xf32>, memref<294912xf32>, memref<38016xf32>) attributes
+      {exec.product = #exec.product<m = 264, n = 144, k = 2048, operands = f32, result = f32, lda = 264, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 297>}
+
   // Eight rows a block, four of which a cache line has; the copy of 128 rows in each of four bands.
   // CHECK-LABEL: func.func nested @lines
   // CHECK: scf.for {{.*}} step %c4
