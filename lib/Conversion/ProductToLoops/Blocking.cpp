@@ -121,19 +121,22 @@ struct BlockShape {
 } // namespace
 
 /// Three vectors by eight rows of 32 registers, by four of 16: six by two would read a more often, and leave
-/// gaps in its copy. Four make a whole of what would be two and two. Few rows need more vectors, or they
-/// would wait for their own sums; those that would be cut need fewer.
-static int64_t mostVectors(int64_t m, int64_t vectors, int64_t registers) {
+/// gaps in its copy. Four make a whole of what would be two and two, unless rows are copied a cache line at a
+/// time. Few rows need more vectors, or they would wait for their own sums; those that would be cut need
+/// fewer.
+static int64_t mostVectors(int64_t m, int64_t vectors, int64_t registers, bool copiesLines) {
   if (registers == 32)
-    return vectors != 4 && m > 6 ? 3 : m <= 2 ? 8 : m <= 4 ? 6 : 4;
+    return (vectors != 4 || copiesLines) && m > 6 ? 3 : m <= 2 ? 8 : m <= 4 ? 6 : 4;
   return m == 1 ? 6 : m == 2 ? 4 : m == 5 || m == 6 ? 2 : 3;
 }
 
 static BlockShape chooseShape(exec::ProductAttr product, const Registers &registers) {
   int64_t m = product.getM(), n = product.getN(), k = product.getK();
-  int64_t vectors = (n + registers.lanes - 1) / registers.lanes;
+  int64_t vectors = (n + registers.lanes - 1) / registers.lanes, bytes = bytesOf(product);
+  bool turnsA = product.getTransposeA();
   BlockShape block;
-  block.columns = Panels(vectors, mostVectors(m, vectors, registers.count));
+  block.columns =
+      Panels(vectors, mostVectors(m, vectors, registers.count, /*copiesLines=*/turnsA && bytes < 4));
   block.rows = Panels(m, mostRows(block.columns.largest(), registers.count));
   // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
   // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
@@ -143,12 +146,12 @@ static BlockShape chooseShape(exec::ProductAttr product, const Registers &regist
   // What no cache holds until its neighbours are stored waits for memory. Of a short contraction a block's
   // stores come soon after the last one's: fewer at a time, more of a row side by side. Vectors that are not
   // halved need b from the first cache then.
-  int64_t bytes = bytesOf(product), ofResult = product.getResult().getIntOrFloatBitWidth() / 8;
+  int64_t ofResult = product.getResult().getIntOrFloatBitWidth() / 8;
   // Bytes of a row of a: no more than three times as many as are stored, or to read them is what takes time.
   int64_t mostShort = std::min<int64_t>(1024, 3 * n * ofResult);
   bool isWritten = product.count() * m * n * ofResult > kSecondCache && k <= Blocking::kDepth && m > 6;
   block.isShort = registers.count == 32 && isWritten && k * bytes <= mostShort;
-  bool isNarrowResult = ofResult < 4, turnsA = product.getTransposeA();
+  bool isNarrowResult = ofResult < 4;
   auto cutShort = [&](int64_t mostOfRows, int64_t mostVectors) {
     block.columns = Panels(vectors, mostVectors);
     // Fewer sums would wait for each other: one takes four cycles.

@@ -217,6 +217,13 @@ module attributes {dsopt.target = #target} {
   func.func nested @lines(index, index, memref<131072xi16>, memref<8192xi16>, memref<16384xi16>) attributes
       {exec.product = #exec.product<m = 512, n = 32, k = 256, operands = bf16, result = bf16, lda = 512, ldb = 32, ldc = 32, transpose_a = true>, graph.range = array<i64: 128>}
 
+  // Six rows would be copied by themselves: not six by four vectors, but eight by two.
+  // CHECK-LABEL: func.func nested @four_vectors
+  // CHECK: vector.load %arg2[{{.*}}] : memref<65536xi16>, vector<32xi16>
+  // CHECK: :16 = scf.for
+  func.func nested @four_vectors(index, index, memref<65536xi16>, memref<32768xi16>, memref<8192xi16>) attributes
+      {exec.product = #exec.product<m = 128, n = 64, k = 512, operands = bf16, result = bf16, lda = 128, ldb = 64, ldc = 64, transpose_a = true>, graph.range = array<i64: 64>}
+
   // The last of them have seven rows.
   // CHECK-LABEL: func.func nested @odd_lines
   // CHECK: vector.load %arg2[{{.*}}] : memref<129536xi16>, vector<32xi16>
