@@ -187,17 +187,23 @@ static bool copiesRows(exec::ProductAttr product, const Registers &registers, co
     return false;
   constexpr int64_t kSets = 1024, kWays = 16, kFewPanels = 4;
   int64_t run = std::min(product.getK(), Blocking::kDepth), bytes = bytesOf(product);
+  int64_t ofRun = product.getM() * run * bytes, panels = block.columns.count;
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
-  bool collides = spread * kWays <= run, isLarge = product.getM() * run * bytes > kLastCache;
+  bool collides = spread * kWays <= run, isLarge = ofRun > kLastCache;
   // Blocks of few rows read a part of each line, which the first cache keeps for the next block if a run has
   // few.
   bool isKept = run * kCacheLine <= kFirstCache;
-  if (registers.count == 16 && block.columns.count > (isKept ? 2 * kFewPanels : kFewPanels))
+  if (registers.count == 16 && panels > (isKept ? 2 * kFewPanels : kFewPanels))
     return true;
-  // A copy of few rows is soon made, and few blocks share what the first of a panel waits for.
-  bool isLong = product.getK() > Blocking::kDepth;
-  bool isSmall = !registers.isHalved && isLong && product.getM() * run * bytes <= kSecondCache;
-  return bytes < 4 || (block.columns.count > 2 && (collides || isLarge || isSmall));
+  // What a block waits for it meets in each panel; to copy takes a quarter of one. Few rows are few blocks to
+  // share what the first of a panel waits for.
+  int64_t fewPanels = 2;
+  bool isLong = false;
+  if (registers.count > 16 && !registers.isHalved) {
+    fewPanels = ofRun > 2 * kSecondCache ? 2 : ofRun > kSecondCache ? kFewPanels : 2 * kFewPanels;
+    isLong = product.getK() > Blocking::kDepth && ofRun <= kSecondCache;
+  }
+  return bytes < 4 || (panels > fewPanels && (collides || isLarge || isLong));
 }
 
 static Panels chooseBands(exec::ProductAttr product, const Registers &registers, const BlockShape &block,

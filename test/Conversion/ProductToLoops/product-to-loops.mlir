@@ -187,27 +187,55 @@ module attributes {dsopt.target = #target} {
   func.func nested @kept(index, index, memref<3612672xf32>, memref<1179648xf32>, memref<12845056xf32>) attributes
       {exec.product = #exec.product<m = 6272, n = 2048, k = 576, operands = f32, result = f32, lda = 576, ldb = 2048, ldc = 2048>, graph.range = array<i64: 100352>}
 
-  // Few rows of several runs are copied: 8 blocks of 1024 by 8, between which 64 bytes lie.
+  // Few rows of several runs are copied for nine panels: 8 blocks of 1024 by 8, between which 64 bytes lie.
   // CHECK-LABEL: func.func nested @long_columns
   // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
   // CHECK: memref.alloca() {alignment = 64 : i64} : memref<65664xf32>
-  func.func nested @long_columns(index, index, memref<131072xf32>, memref<294912xf32>, memref<9216xf32>) attributes
-      {exec.product = #exec.product<m = 64, n = 144, k = 2048, operands = f32, result = f32, lda = 64, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 72>}
+  func.func nested @long_columns(index, index, memref<131072xf32>, memref<884736xf32>, memref<27648xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 432, k = 2048, operands = f32, result = f32, lda = 64, ldb = 432, ldc = 432, transpose_a = true>, graph.range = array<i64: 216>}
 
-  // Of one run, and of more rows than a second cache holds, they are read where they lie.
+  // For eight they are read where they lie.
+  // CHECK-LABEL: func.func nested @eight_panels
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
+  // CHECK-NOT: memref.alloca
+  // CHECK: return
+  func.func nested @eight_panels(index, index, memref<131072xf32>, memref<786432xf32>, memref<24576xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 384, k = 2048, operands = f32, result = f32, lda = 64, ldb = 384, ldc = 384, transpose_a = true>, graph.range = array<i64: 192>}
+
+  // As are those of one run, and more than a second cache holds.
   // CHECK-LABEL: func.func nested @one_run
   // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
   // CHECK-NOT: memref.alloca
   // CHECK: return
-  func.func nested @one_run(index, index, memref<65536xf32>, memref<147456xf32>, memref<9216xf32>) attributes
-      {exec.product = #exec.product<m = 64, n = 144, k = 1024, operands = f32, result = f32, lda = 64, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 72>}
+  func.func nested @one_run(index, index, memref<65536xf32>, memref<442368xf32>, memref<27648xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 432, k = 1024, operands = f32, result = f32, lda = 64, ldb = 432, ldc = 432, transpose_a = true>, graph.range = array<i64: 216>}
 
   // CHECK-LABEL: func.func nested @many_rows
   // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
   // CHECK-NOT: memref.alloca
   // CHECK: return
-  func.func nested @many_rows(index, index, memref<540672xf32>, memref<294912xf32>, memref<38016xf32>) attributes
-      {exec.product = #exec.product<m = 264, n = 144, k = 2048, operands = f32, result = f32, lda = 264, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 297>}
+  func.func nested @many_rows(index, index, memref<540672xf32>, memref<884736xf32>, memref<114048xf32>) attributes
+      {exec.product = #exec.product<m = 264, n = 432, k = 2048, operands = f32, result = f32, lda = 264, ldb = 432, ldc = 432, transpose_a = true>, graph.range = array<i64: 891>}
+
+  // Lines that share sets of the second cache are copied from three panels on, of less than 4 MiB from five.
+  // CHECK-LABEL: func.func nested @three_panels
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<262656xf32>
+  func.func nested @three_panels(index, index, memref<2097152xf32>, memref<147456xf32>, memref<294912xf32>) attributes
+      {exec.product = #exec.product<m = 2048, n = 144, k = 1024, operands = f32, result = f32, lda = 2048, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 2304>}
+
+  // CHECK-LABEL: func.func nested @four_panels
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
+  // CHECK-NOT: memref.alloca
+  // CHECK: return
+  func.func nested @four_panels(index, index, memref<524288xf32>, memref<196608xf32>, memref<98304xf32>) attributes
+      {exec.product = #exec.product<m = 512, n = 192, k = 1024, operands = f32, result = f32, lda = 512, ldb = 192, ldc = 192, transpose_a = true>, graph.range = array<i64: 768>}
+
+  // CHECK-LABEL: func.func nested @five_panels
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<131328xf32>
+  func.func nested @five_panels(index, index, memref<524288xf32>, memref<245760xf32>, memref<122880xf32>) attributes
+      {exec.product = #exec.product<m = 512, n = 240, k = 1024, operands = f32, result = f32, lda = 512, ldb = 240, ldc = 240, transpose_a = true>, graph.range = array<i64: 960>}
 
   // Eight rows a block, four of which a cache line has; the copy of 128 rows in each of four bands.
   // CHECK-LABEL: func.func nested @lines
