@@ -183,10 +183,12 @@ constexpr int64_t kLastCache = 8 << 20;
 /// of a large power of two apart share a few sets of the second cache, which then hold those of a run no
 /// longer than it takes to read them. In 16 bits neighbours along the contraction have to be side by side.
 static bool copiesRows(exec::ProductAttr product, const Registers &registers, const BlockShape &block) {
+  int64_t run = std::min(product.getK(), Blocking::kDepth), bytes = bytesOf(product);
   if (!product.getTransposeA())
     return false;
+  if (bytes < 4)
+    return true;
   constexpr int64_t kSets = 1024, kWays = 16, kFewPanels = 4;
-  int64_t run = std::min(product.getK(), Blocking::kDepth), bytes = bytesOf(product);
   int64_t ofRun = product.getM() * run * bytes, panels = block.columns.count;
   int64_t spread = kSets * kCacheLine / std::gcd(product.getLda() * bytes, kSets * kCacheLine);
   bool collides = spread * kWays <= run, isLarge = ofRun > kLastCache;
@@ -195,15 +197,14 @@ static bool copiesRows(exec::ProductAttr product, const Registers &registers, co
   bool isKept = run * kCacheLine <= kFirstCache;
   if (registers.count == 16 && panels > (isKept ? 2 * kFewPanels : kFewPanels))
     return true;
-  // What a block waits for it meets in each panel; to copy takes a quarter of one. Few rows are few blocks to
-  // share what the first of a panel waits for.
-  int64_t fewPanels = 2;
-  bool isLong = false;
-  if (registers.count > 16 && !registers.isHalved) {
-    fewPanels = ofRun > 2 * kSecondCache ? 2 : ofRun > kSecondCache ? kFewPanels : 2 * kFewPanels;
-    isLong = product.getK() > Blocking::kDepth && ofRun <= kSecondCache;
-  }
-  return bytes < 4 || (panels > fewPanels && (collides || isLarge || isLong));
+  // Blocks wait for their lines in each panel, and longer where a run is larger; to copy takes a quarter of a
+  // panel. Few rows are few blocks to share what the first of a panel waits for.
+  bool isWhole = registers.count == 32 && !registers.isHalved;
+  bool isLong = isWhole && product.getK() > Blocking::kDepth && ofRun <= kSecondCache;
+  int64_t fewPanels = !isWhole || ofRun > 2 * kSecondCache ? 2
+                      : ofRun > kSecondCache               ? kFewPanels
+                                                           : 2 * kFewPanels;
+  return panels > fewPanels && (collides || isLarge || isLong);
 }
 
 static Panels chooseBands(exec::ProductAttr product, const Registers &registers, const BlockShape &block,

@@ -217,7 +217,7 @@ module attributes {dsopt.target = #target} {
   func.func nested @many_rows(index, index, memref<540672xf32>, memref<884736xf32>, memref<114048xf32>) attributes
       {exec.product = #exec.product<m = 264, n = 432, k = 2048, operands = f32, result = f32, lda = 264, ldb = 432, ldc = 432, transpose_a = true>, graph.range = array<i64: 891>}
 
-  // Lines that share sets of the second cache are copied from three panels on, of less than 4 MiB from five.
+  // Lines that share sets of the second cache are copied from three panels on, of at most 2 MiB from five.
   // CHECK-LABEL: func.func nested @three_panels
   // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
   // CHECK: memref.alloca() {alignment = 64 : i64} : memref<262656xf32>
