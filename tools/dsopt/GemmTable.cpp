@@ -84,7 +84,7 @@ static exec::BlockingAttr readBlocking(MLIRContext &context, Entry &entry) {
     entry.fail("packing", "is '" + packing + "', expected none, fused, transpose or registers");
   bool copiesA = entry.flag("copies_a");
   return exec::BlockingAttr::get(&context, rows, vectors, band, *known, copiesA,
-                                 entry.integer("result_ahead", 0, -1));
+                                 entry.integer("result_ahead", 0, -1), entry.flag("swaps"));
 }
 
 static exec::GemmChoiceAttr readChoice(MLIRContext &context, Entry &entry) {
@@ -157,6 +157,8 @@ void dsopt::writeGemmTable(const std::string &path, TargetAttr target, ArrayRef<
           out << ", \"copies_a\": true";
         if (blocking.getResultAhead() >= 0)
           out << ", \"result_ahead\": " << blocking.getResultAhead();
+        if (blocking.getSwaps())
+          out << ", \"swaps\": true";
       } else {
         out << ", \"library\": true";
       }

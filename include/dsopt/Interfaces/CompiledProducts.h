@@ -17,6 +17,8 @@ bool compilesProducts(TargetAttr target, mlir::Type operands, mlir::Type result)
 bool multipliesTiles(TargetAttr target, mlir::Type operands);
 /// Columns of a vector, which products are computed for at once.
 int64_t productLanes(TargetAttr target);
+/// Rows of products that may read a packed b: more of them are enough for a copy of their own.
+inline constexpr int64_t kMostRowsOfPacked = 16;
 /// Elements of a b of k by n that is packed: whole vectors of columns, and whole lanes of the contraction.
 int64_t packedElements(TargetAttr target, mlir::Type operands, int64_t n, int64_t k);
 } // namespace dsopt

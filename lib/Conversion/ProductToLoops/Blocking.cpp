@@ -44,8 +44,9 @@ static bool keepsSums(exec::ProductAttr product) {
 
 constexpr int64_t kSecondCache = 1 << 20;
 
-Blocking::Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingAttr choice)
-    : lanes(Registers(target).lanes), rows(product.getM(), choice.getRows()),
+Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAttr choice)
+    : product(choice.getSwaps() ? given.transposed() : given), swaps(choice.getSwaps()),
+      lanes(Registers(target).lanes), rows(product.getM(), choice.getRows()),
       columns((product.getN() + lanes - 1) / lanes, choice.getVectors()), bands(rows.count, choice.getBand()),
       copiesA(choice.getCopiesA()), packing(choice.getPacking()) {
   if (choice.getResultAhead() >= 0)
@@ -83,7 +84,7 @@ Blocking::Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingA
   apartElements = panelsApart * panel;
 }
 
-int64_t Blocking::scratchBytes(exec::ProductAttr product) const {
+int64_t Blocking::scratchBytes() const {
   return (copyElements + copyOfAElements + restElements) * bytesOf(product) +
          (apartElements + sumElements) * 4;
 }
@@ -107,8 +108,7 @@ static exec::BlockingAttr chooseTiles(exec::ProductAttr product, TargetAttr targ
   Panels bands(rows.count, std::max<int64_t>(inBand / rows.largest(), 1));
   return exec::BlockingAttr::get(product.getContext(), rows.largest(), columns.largest(), bands.largest(),
                                  product.getTransposeB() ? ProductPacking::Transpose : ProductPacking::Fused,
-                                 copiesA,
-                                 /*resultAhead=*/-1);
+                                 copiesA, /*resultAhead=*/-1, /*swaps=*/false);
 }
 
 namespace {
@@ -130,6 +130,13 @@ static int64_t mostVectors(int64_t m, int64_t vectors, int64_t registers, bool c
   return m == 1 ? 6 : m == 2 ? 4 : m == 5 || m == 6 ? 2 : 3;
 }
 
+/// Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of b
+/// fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are streams.
+static bool isFewRows(exec::ProductAttr product, const Registers &registers) {
+  return product.getTransposeB() && !product.getPacked() &&
+         product.getM() <= std::min<int64_t>(registers.besideSquare(), 13);
+}
+
 static BlockShape chooseShape(exec::ProductAttr product, const Registers &registers) {
   int64_t m = product.getM(), n = product.getN(), k = product.getK();
   int64_t vectors = (n + registers.lanes - 1) / registers.lanes, bytes = bytesOf(product);
@@ -138,11 +145,7 @@ static BlockShape chooseShape(exec::ProductAttr product, const Registers &regist
   block.columns =
       Panels(vectors, mostVectors(m, vectors, registers.count, /*copiesLines=*/turnsA && bytes < 4));
   block.rows = Panels(m, mostRows(block.columns.largest(), registers.count));
-  // Of few rows and a b that lies transposed the copy would be most of the work, and what is to be copied of
-  // b fits the registers beside the rows' sums. It is read once, at the rate of memory if few lines are
-  // streams.
-  block.isFew =
-      product.getTransposeB() && !product.getPacked() && m <= std::min<int64_t>(registers.besideSquare(), 13);
+  block.isFew = isFewRows(product, registers);
   // What no cache holds until its neighbours are stored waits for memory. Of a short contraction a block's
   // stores come soon after the last one's: fewer at a time, more of a row side by side. Vectors that are not
   // halved need b from the first cache then.
@@ -231,7 +234,7 @@ static Panels chooseBands(exec::ProductAttr product, const Registers &registers,
   return bands;
 }
 
-exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
+static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr target) {
   if (multipliesTiles(target, product.getOperands()))
     return chooseTiles(product, target);
   Registers registers(target);
@@ -258,7 +261,52 @@ exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr t
   if (isWhole && k <= Blocking::kDepth && product.count() * m * n * bytes > kSecondCache)
     resultAhead = (kSteps - 1) * 4 / (k * bytes);
   return exec::BlockingAttr::get(product.getContext(), block.rows.largest(), block.columns.largest(),
-                                 bands.largest(), packing, copiesA, resultAhead);
+                                 bands.largest(), packing, copiesA, resultAhead, /*swaps=*/false);
+}
+
+exec::BlockingAttr dsopt::chooseSwapped(exec::ProductAttr product, TargetAttr target, bool swaps) {
+  if (!swaps)
+    return chooseAsItIs(product, target);
+  // Lines of the result are asked for by no block: the last one's stores are long done.
+  exec::BlockingAttr choice = chooseAsItIs(product.transposed(), target);
+  return exec::BlockingAttr::get(product.getContext(), choice.getRows(), choice.getVectors(),
+                                 choice.getBand(), choice.getPacking(), choice.getCopiesA(),
+                                 /*resultAhead=*/-1, /*swaps=*/true);
+}
+
+/// Multiplications that an element of the result takes, with lanes that are empty and what it takes to turn b
+/// and, with `swaps`, the result (docs/Performance.md); 1: none but its own.
+static double costOfLanes(exec::ProductAttr computed, const Registers &registers, bool swaps) {
+  int64_t m = computed.getM(), n = computed.getN(), k = computed.getK(), lanes = registers.lanes;
+  double cost = double(llvm::alignTo(n, lanes)) / n;
+  if (computed.getTransposeB())
+    cost *= 1 + (isFewRows(computed, registers) ? 2.0 : 10.0) / m;
+  constexpr int64_t kRows = 8; // of a block
+  if (swaps)
+    cost += double(lanes * llvm::Log2_64(lanes)) / (std::min(m, kRows) * std::min(k, Blocking::kDepth));
+  return cost;
+}
+
+/// Whether vectors are of the result's rows.
+static bool swapsOperands(exec::ProductAttr product, TargetAttr target) {
+  int64_t m = product.getM(), n = product.getN(), k = product.getK();
+  if (multipliesTiles(target, product.getOperands()) || product.getPacked() || m <= kMostRowsOfPacked)
+    return false;
+  Registers registers(target);
+  constexpr double kClearly = 1.03;
+  exec::ProductAttr other = product.transposed();
+  if (kClearly * costOfLanes(other, registers, /*swaps=*/true) <
+      costOfLanes(product, registers, /*swaps=*/false))
+    return true;
+  // What rows that lie as columns have of a line is read by one block of them after the other, and by vectors
+  // at once: where it comes from memory, and is little, that is faster.
+  return registers.count == 32 && product.getOperands().isF32() && product.getTransposeA() &&
+         !product.getTransposeB() && m <= 4 * registers.lanes && m % registers.lanes == 0 && n >= 2 * m &&
+         (m + n) * k * bytesOf(product) > 2 * kLastCache;
+}
+
+exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
+  return chooseSwapped(product, target, swapsOperands(product, target));
 }
 
 exec::BlockingAttr dsopt::blockingOf(Operation *kernel, exec::ProductAttr product, TargetAttr target) {
@@ -286,6 +334,13 @@ static std::string problemOfTiles(exec::ProductAttr product, const Blocking &blo
 }
 
 std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec::BlockingAttr choice) {
+  if (choice.getSwaps()) {
+    if (product.getPacked() || multipliesTiles(target, product.getOperands()))
+      return product.getPacked() ? "b is packed, expected no swaps"
+                                 : "blocks of tiles are not turned, expected no swaps";
+    std::string problem = problemOf(product.transposed(), target, choice.withSwaps(false));
+    return problem.empty() ? "" : "of the transposed product " + problem;
+  }
   Registers registers(target);
   Blocking blocking(product, target, choice);
   int64_t rows = blocking.rows.largest(), vectors = blocking.columns.largest();
@@ -312,7 +367,7 @@ std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec:
   if (isNarrow && turnsA && !blocking.copiesA)
     return "a lies transposed in 16 bits, expected copies_a";
   constexpr int64_t kMostScratch = 4 << 20;
-  if (int64_t scratch = blocking.scratchBytes(product); scratch > kMostScratch)
+  if (int64_t scratch = blocking.scratchBytes(); scratch > kMostScratch)
     return llvm::formatv("copies and sums take {0} bytes of a thread's stack, expected at most {1}", scratch,
                          kMostScratch);
   return "";

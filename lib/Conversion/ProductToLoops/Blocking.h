@@ -32,6 +32,10 @@ struct Panels {
 };
 
 struct Blocking {
+  /// As it is computed, of which all below is: with swaps the transposed one.
+  exec::ProductAttr product;
+  bool swaps = false;
+
   /// Elements of the contraction that one chain adds. Part of the bits; parts of products begin at multiples.
   static constexpr int64_t kDepth = 1024;
 
@@ -53,12 +57,12 @@ struct Blocking {
   std::optional<int64_t> resultAhead;
 
   /// Of a choice with which there is no problem (problemOf).
-  Blocking(exec::ProductAttr product, TargetAttr target, exec::BlockingAttr choice);
+  Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAttr choice);
 
   /// What the kernel's range counts: blocks of rows of vectors of panels of columns of bands of matrices. A
   /// block of a panel is done by who has the first of its vectors, so that equal parts of the range are equal
   /// work.
-  int64_t range(exec::ProductAttr product) const { return product.count() * columns.extent() * rows.count; }
+  int64_t range() const { return product.count() * columns.extent() * rows.count; }
 
   /// A block asks for the rows of a that the next one reads.
   bool asksForRows = false;
@@ -76,8 +80,11 @@ struct Blocking {
   static int64_t tilesOf(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
   int64_t rowsOfTile() const { return std::min(rows.largest(), kTileRows); }
   /// All of it.
-  int64_t scratchBytes(exec::ProductAttr product) const;
+  int64_t scratchBytes() const;
 };
+
+/// What the model chooses for a product with a and b in each other's places, or as they are.
+exec::BlockingAttr chooseSwapped(exec::ProductAttr product, TargetAttr target, bool swaps);
 
 /// What the function of a kernel says (exec::kBlockingAttr), else the model's choice.
 exec::BlockingAttr blockingOf(mlir::Operation *kernel, exec::ProductAttr product, TargetAttr target);

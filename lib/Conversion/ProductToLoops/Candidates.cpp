@@ -14,9 +14,9 @@ static SmallVector<exec::BlockingAttr> possible(exec::ProductAttr product, Targe
   llvm::SetVector<exec::BlockingAttr> found;
   for (exec::BlockingAttr one : asked) {
     Blocking blocking(product, target, one);
-    auto even = exec::BlockingAttr::get(product.getContext(), blocking.rows.largest(),
-                                        blocking.columns.largest(), blocking.bands.largest(),
-                                        one.getPacking(), one.getCopiesA(), one.getResultAhead());
+    auto even = exec::BlockingAttr::get(
+        product.getContext(), blocking.rows.largest(), blocking.columns.largest(), blocking.bands.largest(),
+        one.getPacking(), one.getCopiesA(), one.getResultAhead(), one.getSwaps());
     if (even != choice && problemOf(product, target, even).empty())
       found.insert(even);
   }
@@ -30,23 +30,26 @@ SmallVector<exec::BlockingAttr> dsopt::otherShapes(exec::ProductAttr product, Ta
   bool inTiles = multipliesTiles(target, product.getOperands());
   int64_t oneTile = inTiles ? Blocking::kTileRows : 1, mostRows = inTiles ? 3 * oneTile : 16;
   int64_t fewest = target.getVectorBits() == 512 ? 12 : 8;
+  exec::ProductAttr computed = Blocking(product, target, choice).product;
   SmallVector<exec::BlockingAttr> asked;
   // Bands keep their rows.
   int64_t inBand = choice.getBand() * choice.getRows();
   auto ask = [&](int64_t rows, int64_t vectors, ProductPacking packing) {
     asked.push_back(exec::BlockingAttr::get(product.getContext(), rows, vectors,
                                             std::max<int64_t>(inBand / rows, 1), packing, choice.getCopiesA(),
-                                            choice.getResultAhead()));
+                                            choice.getResultAhead(), choice.getSwaps()));
   };
   for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors)
     for (int64_t rows = oneTile; rows <= mostRows; rows += oneTile) {
-      if (rows * vectors >= fewest || rows >= product.getM())
+      if (rows * vectors >= fewest || rows >= computed.getM())
         ask(rows, vectors,
             choice.getPacking() == ProductPacking::Registers ? ProductPacking::Transpose
                                                              : choice.getPacking());
-      if (product.getTransposeB() && vectors == 1 && rows > 4)
+      if (computed.getTransposeB() && vectors == 1 && rows > 4)
         ask(rows, vectors, ProductPacking::Registers);
     }
+  // With a and b in the other places one will do: what the model has for them.
+  asked.push_back(chooseSwapped(product, target, !choice.getSwaps()));
   return possible(product, target, choice, asked);
 }
 
@@ -55,7 +58,8 @@ SmallVector<exec::BlockingAttr> dsopt::otherCopies(exec::ProductAttr product, Ta
   SmallVector<exec::BlockingAttr> asked;
   auto ask = [&](int64_t band, ProductPacking packing, bool copiesA, int64_t ahead) {
     asked.push_back(exec::BlockingAttr::get(product.getContext(), choice.getRows(), choice.getVectors(),
-                                            std::max<int64_t>(band, 1), packing, copiesA, ahead));
+                                            std::max<int64_t>(band, 1), packing, copiesA, ahead,
+                                            choice.getSwaps()));
   };
   int64_t band = choice.getBand(), ahead = choice.getResultAhead();
   ProductPacking packing = choice.getPacking();

@@ -43,7 +43,7 @@ func::FuncOp createProductKernel(OpBuilder &builder, Location loc, StringRef nam
   kernel->setAttr(exec::kProductAttr, product);
   if (blocking)
     kernel->setAttr(exec::kBlockingAttr, blocking);
-  int64_t range = Blocking(product, target, blockingOf(kernel, product, target)).range(product);
+  int64_t range = Blocking(product, target, blockingOf(kernel, product, target)).range();
   kernel->setAttr(graph::kRangeAttr, builder.getDenseI64ArrayAttr(range));
   return kernel;
 }

@@ -15,10 +15,10 @@ using exec::ProductPacking;
 /// Lines of b that are asked for before they are copied.
 static constexpr int64_t kAhead = 12;
 
-ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product, const Blocking &blocking,
+ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr given, const Blocking &blocking,
                                bool packs)
-    : KernelBuilder(function.getLoc(), function.addEntryBlock()), product(product), blocking(blocking),
-      group(product.getOperands().isF32() ? 1 : 2), bytes(4 / group),
+    : KernelBuilder(function.getLoc(), function.addEntryBlock()), product(blocking.product),
+      blocking(blocking), ldc(given.getLdc()), group(product.getOperands().isF32() ? 1 : 2), bytes(4 / group),
       stored(group == 1 ? Type(b.getF32Type()) : Type(b.getI16Type())),
       sumType(VectorType::get({blocking.lanes}, b.getF32Type())),
       lineType(VectorType::get({blocking.lanes * group}, stored)),
@@ -37,6 +37,8 @@ ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr product,
   }
   lhs = *next++;
   rhs = *next++;
+  if (blocking.swaps)
+    std::swap(lhs, rhs);
   if (blocking.packedDepth)
     copy = rhs;
   if (product.getAddend())
@@ -261,11 +263,11 @@ void ProductEmitter::emitBlock(const Panel &panel, const Run &run, const Rows &r
   // written.
   bool isAddedTo = accumulates || (run.isFirst && !blocking.panelsApart);
   if (isAddedTo || blocking.resultAhead) {
-    int64_t ahead = isAddedTo ? 0 : *blocking.resultAhead * rows.count;
-    Value first = add(ofC, add(multiply(add(rows.first, ahead), product.getLdc()), panel.column));
-    for (int64_t r = 0; r < rows.count; ++r)
-      for (int64_t v = 0; v < panel.vectors; ++v)
-        prefetch(result, add(first, r * product.getLdc() + v * blocking.lanes), /*isNear=*/true);
+    Rows written = rows;
+    if (!isAddedTo)
+      written.first = add(rows.first, *blocking.resultAhead * rows.count);
+    for (const Line &line : linesOf(panel, written))
+      prefetch(result, line.at, /*isNear=*/true);
   }
   if (blocking.inTiles)
     return emitBlockOfTiles(panel, run, rows);
@@ -418,114 +420,4 @@ Value ProductEmitter::multiplyAdd(Value factor, Value line, Value sum) {
   return LLVM::CallIntrinsicOp::create(b, sumType, b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
                                        operands)
       .getResult(0);
-}
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
-
-void ProductEmitter::emitStores(const Panel &panel, const Run &run, const Rows &rows, ArrayRef<Value> sums) {
-  auto storeTo = [&](ArrayRef<Value> sums, Value from) {
-    storeSums(panel, rows, from ? addResult(panel, rows, sums, from) : Values(sums));
-  };
-  auto finishTo = [&](ArrayRef<Value> sums, Value from) {
-    storeSums(panel, rows, addBias(panel, from ? addResult(panel, rows, sums, from) : Values(sums)));
-  };
-  auto addOrStore = [&](Value adds, ArrayRef<Value> sums) {
-    branch(adds, [&] { storeTo(sums, result); }, [&] { storeTo(sums, nullptr); });
-  };
-  auto storeTotal = [&](ArrayRef<Value> sums, Value from) {
-    accumulates ? addOrStore(accumulates, sums) : finishTo(sums, from);
-  };
-  if (!run.isFirst)
-    return storeTotal(sums, addend);
-  if (!blocking.panelsApart) {
-    if (addend)
-      return branch(run.isFirst, [&] { storeTo(sums, addend); }, [&] { storeTo(sums, result); });
-    if (bias)
-      return branch(
-          run.isFirst, [&] { storeTo(sums, nullptr); },
-          [&] { branch(run.isLast, [&] { finishTo(sums, result); }, [&] { storeTo(sums, result); }); });
-    Value isLater = arith::XOrIOp::create(b, run.isFirst, arith::ConstantIntOp::create(b, 1, 1));
-    return addOrStore(accumulates ? arith::OrIOp::create(b, accumulates, isLater).getResult() : isLater,
-                      sums);
-  }
-  // Rounded once: until the last run sums are kept apart.
-  branch(
-      run.isFirst,
-      [&] { storeApart(panel, rows, addend ? addResult(panel, rows, sums, addend) : Values(sums)); },
-      [&] {
-        Values total = loadApart(panel, rows, sums);
-        branch(run.isLast, [&] { storeTotal(total, nullptr); }, [&] { storeApart(panel, rows, total); });
-      });
-}
-
-Value ProductEmitter::readC(Value buffer, Value at, int64_t lanes) {
-  Type element = cast<MemRefType>(buffer.getType()).getElementType();
-  Value read = load(VectorType::get({blocking.lanes}, element), buffer, at, lanes);
-  if (element.isF32())
-    return read;
-  auto narrow = VectorType::get({blocking.lanes}, b.getBF16Type());
-  return arith::ExtFOp::create(b, sumType, vector::BitCastOp::create(b, narrow, read).getResult());
-}
-
-ProductEmitter::Values ProductEmitter::addResult(const Panel &panel, const Rows &rows, ArrayRef<Value> sums,
-                                                 Value from) {
-  Value first = add(ofC, add(multiply(rows.first, product.getLdc()), panel.column));
-  Values total;
-  for (int64_t r = 0; r < rows.count; ++r)
-    for (int64_t v = 0; v < panel.vectors; ++v) {
-      Value before = readC(from, add(first, r * product.getLdc() + v * blocking.lanes), lanesOf(panel, v));
-      total.push_back(arith::AddFOp::create(b, before, sums[r * panel.vectors + v]));
-    }
-  return total;
-}
-
-ProductEmitter::Values ProductEmitter::addBias(const Panel &panel, ArrayRef<Value> sums) {
-  Values line, total;
-  for (int64_t v = 0; bias && v < panel.vectors; ++v)
-    line.push_back(readC(bias, add(panel.column, v * blocking.lanes), lanesOf(panel, v)));
-  for (auto [place, sum] : llvm::enumerate(sums))
-    total.push_back(bias ? arith::AddFOp::create(b, sum, line[place % panel.vectors]).getResult() : sum);
-  return total;
-}
-
-void ProductEmitter::storeSums(const Panel &panel, const Rows &rows, ArrayRef<Value> sums) {
-  Value first = add(ofC, add(multiply(rows.first, product.getLdc()), panel.column));
-  for (int64_t r = 0; r < rows.count; ++r)
-    for (int64_t v = 0; v < panel.vectors; ++v) {
-      Value sum = sums[r * panel.vectors + v];
-      if (!product.getResult().isF32()) {
-        auto narrow = VectorType::get({blocking.lanes}, b.getBF16Type());
-        sum = vector::BitCastOp::create(b, VectorType::get({blocking.lanes}, b.getI16Type()),
-                                        arith::TruncFOp::create(b, narrow, sum).getResult());
-      }
-      store(sum, result, add(first, r * product.getLdc() + v * blocking.lanes), lanesOf(panel, v));
-    }
-}
-
-Value ProductEmitter::placeApart(const Panel &panel, const Rows &rows, int64_t row, int64_t vector) {
-  // Blocks are as large as the largest.
-  int64_t inRow = blocking.columns.largest() * blocking.lanes, inBlock = blocking.rows.largest() * inRow;
-  Value first = add(multiply(subtract(panel.place, firstApart), blocking.bands.largest() * inBlock),
-                    multiply(rows.place, inBlock));
-  if (rows.skipped)
-    first = add(first, multiply(rows.skipped, inRow));
-  return add(first, row * inRow + vector * blocking.lanes);
-}
-
-ProductEmitter::Values ProductEmitter::loadApart(const Panel &panel, const Rows &rows, ArrayRef<Value> sums) {
-  Values total;
-  for (int64_t r = 0; r < rows.count; ++r)
-    for (int64_t v = 0; v < panel.vectors; ++v) {
-      Value before = load(sumType, apart, placeApart(panel, rows, r, v), blocking.lanes);
-      total.push_back(arith::AddFOp::create(b, before, sums[r * panel.vectors + v]));
-    }
-  return total;
-}
-
-void ProductEmitter::storeApart(const Panel &panel, const Rows &rows, ArrayRef<Value> sums) {
-  for (int64_t r = 0; r < rows.count; ++r)
-    for (int64_t v = 0; v < panel.vectors; ++v)
-      store(sums[r * panel.vectors + v], apart, placeApart(panel, rows, r, v), blocking.lanes);
 }

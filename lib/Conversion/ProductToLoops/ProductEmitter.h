@@ -21,8 +21,7 @@ namespace dsopt {
 class ProductEmitter : KernelBuilder {
 public:
   /// `function` has no body yet; if it `packs`, its body is to be emitPacking's.
-  ProductEmitter(mlir::func::FuncOp function, exec::ProductAttr product, const Blocking &blocking,
-                 bool packs);
+  ProductEmitter(mlir::func::FuncOp function, exec::ProductAttr given, const Blocking &blocking, bool packs);
   void emit();
   /// Packs b for the product: panel by panel, each run's lines behind those of the run before.
   void emitPacking();
@@ -98,12 +97,30 @@ private:
   /// A group of a's elements in all lanes.
   mlir::Value emitFactor(mlir::Value at, bool isHalf);
   mlir::Value multiplyAdd(mlir::Value factor, mlir::Value line, mlir::Value sum);
+
+  // ProductResults.cpp
+  /// What one vector has of a line of the result.
+  struct Line {
+    mlir::Value at;
+    int64_t lanes;
+  };
   void emitStores(const Panel &panel, const Run &run, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
+  /// Where a block's sums belong.
+  llvm::SmallVector<Line> linesOf(const Panel &panel, const Rows &rows);
+  /// A block's sums, row by row, as the result's lines, and such lines as sums: with swaps they are turned.
+  Values toLines(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
+  Values fromLines(const Panel &panel, const Rows &rows, Values lines);
+  /// What is turned at a time: `count` rows from `row` on of one of the vectors.
+  void overSquares(const Panel &panel, const Rows &rows,
+                   llvm::function_ref<void(int64_t row, int64_t count, int64_t vector)> body);
   /// Sums added to what lies in `from`, the result or what lies as it does.
   Values addResult(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums, mlir::Value from);
   /// Complete sums with the bias, if there is one.
-  Values addBias(const Panel &panel, mlir::ArrayRef<mlir::Value> sums);
+  Values addBias(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
   void storeSums(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
+  /// Elements of the result's type, some or one in all lanes, in fp32.
+  mlir::Value readC(mlir::Value buffer, mlir::Value at, int64_t lanes);
+  mlir::Value broadcastC(mlir::Value buffer, mlir::Value at);
   /// Sums of runs in fp32, where the result is narrower: added to those before, and kept.
   mlir::Value placeApart(const Panel &panel, const Rows &rows, int64_t row, int64_t vector);
   Values loadApart(const Panel &panel, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
@@ -136,10 +153,10 @@ private:
   int64_t lanesOf(const Panel &panel, int64_t vector) const {
     return panel.isCut && vector + 1 == panel.vectors ? tail : blocking.lanes;
   }
-  mlir::Value readC(mlir::Value buffer, mlir::Value at, int64_t lanes);
 
-  exec::ProductAttr product;
+  exec::ProductAttr product; ///< as it is computed; its result's lines may be another's (`ldc`)
   Blocking blocking;
+  int64_t ldc;               ///< between the result's lines
   int64_t group;             ///< elements of the contraction in a lane
   int64_t bytes;             ///< of an element of a and b
   mlir::Type stored;         ///< f32, or i16 for the bits of bf16

@@ -40,7 +40,7 @@ private:
     bool packs = function->hasAttr(exec::kPacksAttr);
     FunctionType type = packs ? typeOfPackingKernel(product, *target) : typeOfProductKernel(product, *target);
     Blocking blocking(product, *target, choice);
-    int64_t work = packs ? blocking.columns.extent() : blocking.range(product);
+    int64_t work = packs ? blocking.columns.extent() : blocking.range();
     auto range = function->getAttrOfType<DenseI64ArrayAttr>(graph::kRangeAttr);
     if (function.getFunctionType() != type || !range || range.asArrayRef() != ArrayRef(work))
       return function.emitError("is the kernel of a product with type ")

@@ -55,6 +55,12 @@ ProductAttr ProductAttr::withPacked(bool packed) const {
              getStridesA(), getStridesB(), getStridesC());
 }
 
+ProductAttr ProductAttr::transposed() const {
+  return get(getContext(), getN(), getM(), getK(), getOperands(), getResult(), getLdb(), getLda(),
+             /*ldc=*/getM(), !getTransposeB(), !getTransposeA(), getAddend(), getAccumulates(), getBias(),
+             /*packed=*/false, getBatch(), getStridesB(), getStridesA(), getStridesC());
+}
+
 static MemRefType rowOf(int64_t elements, Type type) {
   return MemRefType::get(elements, type.isF32() ? type : IntegerType::get(type.getContext(), 16));
 }
@@ -85,13 +91,19 @@ MemRefType ProductAttr::typeOfC(Type type) const {
 MemRefType ProductAttr::typeOfPackedB(int64_t elements) const { return rowOf(elements, getOperands()); }
 
 LogicalResult BlockingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, int64_t rows,
-                                   int64_t vectors, int64_t band, ProductPacking, bool, int64_t resultAhead) {
+                                   int64_t vectors, int64_t band, ProductPacking, bool, int64_t resultAhead,
+                                   bool) {
   if (rows < 1 || vectors < 1 || band < 1)
     return emitError() << "blocking has " << rows << " rows, " << vectors << " vectors and bands of " << band
                        << " blocks, expected 1 or more each";
   if (resultAhead < -1)
     return emitError() << "blocking asks for lines " << resultAhead << " blocks ahead, expected -1 or more";
   return success();
+}
+
+BlockingAttr BlockingAttr::withSwaps(bool swaps) const {
+  return get(getContext(), getRows(), getVectors(), getBand(), getPacking(), getCopiesA(), getResultAhead(),
+             swaps);
 }
 
 LogicalResult GemmTableAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringRef, int64_t,

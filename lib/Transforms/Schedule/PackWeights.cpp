@@ -24,8 +24,6 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 namespace {
-/// With more rows a product's own copy of b serves enough of them.
-constexpr int64_t kFewRows = 16;
 /// Packing takes about as long as is gained by so many products (docs/Performance.md).
 constexpr int64_t kReads = 4;
 /// Bytes of b that need no copy.
@@ -82,7 +80,7 @@ LogicalResult Packer::findSites(func::FuncOp segment) {
     if (failed(call.collectProducts(products)))
       return failure();
     ProductAttr product = products.front();
-    if (!product || product.getM() > kFewRows ||
+    if (!product || product.getM() > kMostRowsOfPacked ||
         bytesOf(product.getN() * product.getK(), product.getOperands()) <= kFirstCache ||
         !compilesProducts(target, product.getOperands(), product.getResult()) ||
         multipliesTiles(target, product.getOperands()))

@@ -122,3 +122,33 @@ module @kernels attributes {dsopt.target = #target} {
       {exec.blocking = #exec.blocking<rows = 32, vectors = 3, band = 1, packing = fused>,
        exec.product = #exec.product<m = 32, n = 48, k = 32, operands = bf16, result = bf16, lda = 32, ldb = 48, ldc = 48>, graph.range = array<i64: 3>}
 }
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{packing = none, swaps = true>: of the transposed product b lies transposed, expected packing transpose or registers}}
+  func.func nested @product0(index, index, memref<6xf32>, memref<12xf32>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = none, swaps = true>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 1>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{b is packed, expected no swaps}}
+  func.func nested @product0(index, index, memref<6xf32>, memref<48xf32>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = transpose, swaps = true>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4, packed = true>, graph.range = array<i64: 1>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "sapphirerapids", threads = 1, vector_bits = 512, features = ["+amx-bf16", "+amx-tile", "+avx512bf16", "+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{blocks of tiles are not turned, expected no swaps}}
+  func.func nested @product0(index, index, memref<1024xi16>, memref<1024xi16>, memref<1024xi16>) attributes
+      {exec.blocking = #exec.blocking<rows = 32, vectors = 2, band = 1, packing = transpose, swaps = true>,
+       exec.product = #exec.product<m = 32, n = 32, k = 32, operands = bf16, result = bf16, lda = 32, ldb = 32, ldc = 32>, graph.range = array<i64: 2>}
+}

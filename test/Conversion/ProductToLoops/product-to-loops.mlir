@@ -297,3 +297,107 @@ module attributes {dsopt.target = #target} {
   func.func nested @kept_columns(index, index, memref<32768xf32>, memref<32768xf32>, memref<16384xf32>) attributes
       {exec.product = #exec.product<m = 128, n = 128, k = 256, operands = f32, result = f32, lda = 128, ldb = 128, ldc = 128, transpose_a = true>, graph.range = array<i64: 512>}
 }
+
+// -----
+
+// a and b in each other's places.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "cooperlake", threads = 2, vector_bits = 512, features = ["+avx512bf16", "+avx512f", "+fma"]>
+module attributes {dsopt.target = #target} {
+  // The result's rows are the lanes: a is read as vectors, and five columns' elements of b are factors.
+  // CHECK-LABEL: func.func nested @swapped
+  // CHECK-SAME: %[[A:[a-z0-9]*]]: memref<12000xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<1500xf32> {llvm.noalias}, %[[C:[a-z0-9]*]]: memref<200xf32>
+  // CHECK-DAG: %[[FIVE:.*]] = arith.constant dense<[true, true, true, true, true, false
+  // CHECK-DAG: %[[EIGHT:.*]] = arith.constant dense<[true, true, true, true, true, true, true, true, false
+  // CHECK: %[[SUMS:.*]]:15 = scf.for
+  // CHECK: vector.load %[[A]]
+  // CHECK: vector.load %[[A]]
+  // CHECK: vector.maskedload %[[A]][{{.*}}], %[[EIGHT]]
+  // CHECK: memref.load %[[B]]
+  // CHECK-NEXT: vector.broadcast
+  // CHECK: scf.yield
+  // A block of five by three vectors is forty lines of five when it is stored.
+  // CHECK: vector.shuffle %[[SUMS]]#0, %[[SUMS]]#3
+  // CHECK-COUNT-40: vector.maskedstore %[[C]][{{.*}}], %[[FIVE]]
+  // CHECK-NOT: store
+  // CHECK: return
+  func.func nested @swapped(index, index, memref<12000xf32>, memref<1500xf32>, memref<200xf32>) attributes
+      {exec.product = #exec.product<m = 40, n = 5, k = 300, operands = f32, result = f32, lda = 40, ldb = 5, ldc = 5, transpose_a = true>, graph.range = array<i64: 3>}
+
+  // Columns that fill their lanes better stay the vectors,
+  // CHECK-LABEL: func.func nested @columns
+  // CHECK-SAME: memref<12000xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<4800xf32>
+  // CHECK: vector.load %[[B]]
+  func.func nested @columns(index, index, memref<12000xf32>, memref<4800xf32>, memref<640xf32>) attributes
+      {exec.product = #exec.product<m = 40, n = 16, k = 300, operands = f32, result = f32, lda = 40, ldb = 16, ldc = 16, transpose_a = true>, graph.range = array<i64: 3>}
+
+  // and those of which less than three of a hundred lanes are empty,
+  // CHECK-LABEL: func.func nested @nearly
+  // CHECK-SAME: memref<1048576xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<256000xf32>
+  // CHECK-NOT: memref.load %[[B]]
+  // CHECK: vector.load %[[B]]
+  func.func nested @nearly(index, index, memref<1048576xf32>, memref<256000xf32>, memref<256000xf32>) attributes
+      {exec.product = #exec.product<m = 1024, n = 250, k = 1024, operands = f32, result = f32, lda = 1024, ldb = 250, ldc = 250, transpose_a = true>, graph.range = array<i64: 2048>}
+
+  // not more.
+  // CHECK-LABEL: func.func nested @more
+  // CHECK-SAME: memref<1048576xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<250880xf32>
+  // CHECK: memref.load %[[B]]
+  func.func nested @more(index, index, memref<1048576xf32>, memref<250880xf32>, memref<250880xf32>) attributes
+      {exec.product = #exec.product<m = 1024, n = 245, k = 1024, operands = f32, result = f32, lda = 1024, ldb = 245, ldc = 245, transpose_a = true>, graph.range = array<i64: 1984>}
+
+  // Of so few rows b may be packed.
+  // CHECK-LABEL: func.func nested @few
+  // CHECK-SAME: memref<16384xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<4096xf32>
+  // CHECK: vector.maskedload %[[B]]
+  func.func nested @few(index, index, memref<16384xf32>, memref<4096xf32>, memref<64xf32>) attributes
+      {exec.product = #exec.product<m = 16, n = 4, k = 1024, operands = f32, result = f32, lda = 16, ldb = 4, ldc = 4, transpose_a = true>, graph.range = array<i64: 1>}
+
+  // An a that lies as rows is turned: in registers where few columns are to be multiplied,
+  // CHECK-LABEL: func.func nested @turned
+  // CHECK-SAME: %[[A:[a-z0-9]*]]: memref<262144xf32>
+  // CHECK-NOT: memref.alloca
+  // CHECK: vector.load %[[A]]
+  func.func nested @turned(index, index, memref<262144xf32>, memref<8192xf32>, memref<2048xf32>) attributes
+      {exec.product = #exec.product<m = 256, n = 8, k = 1024, operands = f32, result = f32, lda = 1024, ldb = 1024, ldc = 8, transpose_b = true>, graph.range = array<i64: 16>}
+
+  // else by a copy, which lanes have to pay for: of these columns' a quarter are empty,
+  // CHECK-LABEL: func.func nested @copied
+  // CHECK-SAME: %[[A:[a-z0-9]*]]: memref<262144xf32>
+  // CHECK: vector.load %[[A]]
+  func.func nested @copied(index, index, memref<262144xf32>, memref<36864xf32>, memref<9216xf32>) attributes
+      {exec.product = #exec.product<m = 256, n = 36, k = 1024, operands = f32, result = f32, lda = 1024, ldb = 1024, ldc = 36, transpose_b = true>, graph.range = array<i64: 80>}
+
+  // of these one in nine.
+  // CHECK-LABEL: func.func nested @uncopied
+  // CHECK-SAME: memref<262144xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<102400xf32>
+  // CHECK: vector.load %[[B]]
+  func.func nested @uncopied(index, index, memref<262144xf32>, memref<102400xf32>, memref<25600xf32>) attributes
+      {exec.product = #exec.product<m = 256, n = 100, k = 1024, operands = f32, result = f32, lda = 1024, ldb = 100, ldc = 100>, graph.range = array<i64: 224>}
+
+  // To turn a block takes as long as a short contraction.
+  // CHECK-LABEL: func.func nested @short
+  // CHECK-SAME: memref<6144xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<336xf32>
+  // CHECK: vector.maskedload %[[B]]
+  func.func nested @short(index, index, memref<6144xf32>, memref<336xf32>, memref<3584xf32>) attributes
+      {exec.product = #exec.product<m = 256, n = 14, k = 24, operands = f32, result = f32, lda = 256, ldb = 14, ldc = 14, transpose_a = true>, graph.range = array<i64: 16>}
+
+  // Both come from memory, and 64 rows are a part of each line.
+  // CHECK-LABEL: func.func nested @far
+  // CHECK-SAME: memref<524288xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<4718592xf32>
+  // CHECK: memref.load %[[B]]
+  func.func nested @far(index, index, memref<524288xf32>, memref<4718592xf32>, memref<36864xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 576, k = 8192, operands = f32, result = f32, lda = 64, ldb = 576, ldc = 576, transpose_a = true>, graph.range = array<i64: 384>}
+
+  // A last cache holds half of it; in 16 bits rows that lie as columns are copied at once.
+  // CHECK-LABEL: func.func nested @near
+  // CHECK-SAME: memref<262144xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<2359296xf32>
+  // CHECK-NOT: memref.load %[[B]]
+  // CHECK: vector.load %[[B]]
+  func.func nested @near(index, index, memref<262144xf32>, memref<2359296xf32>, memref<36864xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 576, k = 4096, operands = f32, result = f32, lda = 64, ldb = 576, ldc = 576, transpose_a = true>, graph.range = array<i64: 288>}
+
+  // CHECK-LABEL: func.func nested @far_narrow
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xi16>
+  func.func nested @far_narrow(index, index, memref<1048576xi16>, memref<9437184xi16>, memref<36864xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 576, k = 16384, operands = bf16, result = f32, lda = 64, ldb = 576, ldc = 576, transpose_a = true>, graph.range = array<i64: 288>}
+}

@@ -45,6 +45,8 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
     }
     /// The same product of a b that is packed, or of one as it lies.
     ProductAttr withPacked(bool packed) const;
+    /// The product whose result is this one's transposed, of b and a as they lie; its lines are close together.
+    ProductAttr transposed() const;
     /// What kernels have as arguments: a row as far as the last matrix of the batch goes, of bf16 as i16.
     ::mlir::MemRefType typeOfA() const;
     ::mlir::MemRefType typeOfB() const; ///< as it lies
@@ -77,9 +79,13 @@ def Exec_BlockingAttr : AttrDef<Exec_Dialect, "Blocking"> {
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$vectors, "int64_t":$band,
       EnumParameter<Exec_ProductPacking>:$packing, DefaultValuedParameter<"bool", "false">:$copies_a,
-      DefaultValuedParameter<"int64_t", "-1">:$result_ahead);
+      DefaultValuedParameter<"int64_t", "-1">:$result_ahead, DefaultValuedParameter<"bool", "false">:$swaps);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The same cut with a and b in other places, or as they are.
+    BlockingAttr withSwaps(bool swaps) const;
+  }];
 }
 
 def Exec_GemmChoiceAttr : AttrDef<Exec_Dialect, "GemmChoice"> {

@@ -22,17 +22,19 @@ def shapes():
 
 
 def draw(product, arch, random):
-    """rows, vectors, band, packing, copies_a, result_ahead."""
+    """rows, vectors, band, packing, copies_a, result_ahead, swaps."""
     registers, lanes = (16 if arch == "x86-64-v3" else 32), LANES[arch]
+    swaps = random.random() < 0.4
+    turns_a, turns_b = (not product.turns_b, not product.turns_a) if swaps else (product.turns_a, product.turns_b)
     while True:
         rows, vectors = random.randint(1, 16), random.randint(1, 8)
-        packing = random.choice(["transpose", "registers"] if product.turns_b else ["none", "fused"])
+        packing = random.choice(["transpose", "registers"] if turns_b else ["none", "fused"])
         if packing == "registers":
             vectors, rows = 1, min(rows, registers - lanes - 3)
         elif rows * vectors + vectors + 1 > registers:
             continue
-        copies = bool(product.turns_a) and (product.type == "bf16" or random.random() < 0.5)
-        return rows, vectors, random.choice([1, 2, 3, 100]), packing, copies, random.choice([-1, 0, 1, 7])
+        copies = bool(turns_a) and (product.type == "bf16" or random.random() < 0.5)
+        return rows, vectors, random.choice([1, 2, 3, 100]), packing, copies, random.choice([-1, 0, 1, 7]), swaps
 
 
 def draw_tiles(product, random):
@@ -42,21 +44,21 @@ def draw_tiles(product, random):
         blocks, tiles = -(-product.m // rows), -(-min(rows, product.m) // 16)
         if product.m // blocks >= min(product.m, 16) and tiles * vectors + tiles + 1 <= 8:
             return (rows, vectors, random.choice([1, 2, 100]), "transpose" if product.turns_b else "fused", bool(product.turns_a),
-                    random.choice([-1, 0, 7]))
+                    random.choice([-1, 0, 7]), False)
 
 
 def table(some, arch, random):
     choices = []
     for product in some:
-        rows, vectors, band, packing, copies, ahead = (draw_tiles(product, random) if arch == products.TILES else
-                                                       draw(product, arch, random))
+        rows, vectors, band, packing, copies, ahead, swaps = (draw_tiles(product, random) if arch == products.TILES else
+                                                              draw(product, arch, random))
         batch = 1
         for extent in product.batch:
             batch *= extent
         choices.append(f"#exec.gemm_choice<operands = {product.type}, m = {product.m}, n = {product.n}, k = {product.k}, "
                        f"transpose_a = {str(bool(product.turns_a)).lower()}, transpose_b = {str(bool(product.turns_b)).lower()}, "
                        f"batch = {batch}, blocking = <rows = {rows}, vectors = {vectors}, band = {band}, packing = {packing}, "
-                       f"copies_a = {str(copies).lower()}, result_ahead = {ahead}>>")
+                       f"copies_a = {str(copies).lower()}, result_ahead = {ahead}, swaps = {str(swaps).lower()}>>")
     return f'#exec.gemm_table<arch = "{arch}", vector_bits = {32 * LANES[arch]}, choices = [{", ".join(dict.fromkeys(choices))}]>'
 
 
