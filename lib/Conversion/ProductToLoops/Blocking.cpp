@@ -76,6 +76,12 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   constexpr int64_t kFewPanels = 4;
   asksForRows = !copiesA && !inTiles && columns.count <= kFewPanels &&
                 product.count() * product.getM() * product.getK() * bytes > kSecondCache;
+  // What is copied is asked for. Where one block of rows reads all of b, once, a panel has a part of lines
+  // that are far apart; for a single row to ask would be most of the work.
+  bool isReadOnce = packing == ProductPacking::None && rows.count == 1 && product.getM() * group > 1 &&
+                    product.count() * product.getN() * product.getK() * bytes > kSecondCache;
+  asksForLines = columns.count > 1 && !inTiles && !product.getPacked() &&
+                 (packing == ProductPacking::Fused || packing == ProductPacking::Transpose || isReadOnce);
   if (!keepsSums(product))
     return;
   // In half the second cache.

@@ -67,6 +67,9 @@ struct Blocking {
   /// A block asks for the rows of a that the next one reads.
   bool asksForRows = false;
 
+  /// A block asks for its part of the lines of b that the next panel has.
+  bool asksForLines = false;
+
   /// From one column's elements in a packed b to the next one's; 0: b is not packed.
   int64_t packedDepth = 0;
 

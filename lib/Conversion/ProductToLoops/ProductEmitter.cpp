@@ -240,12 +240,12 @@ void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &
   Value from = add(band.first, first);
   overPanels(blocking.rows, from, add(band.first, last), [&](Value place, Value row, int64_t count, bool) {
     Rows rows = {row, count, subtract(place, band.first)};
+    if (blocking.asksForLines)
+      rows.ahead = linesAhead(band, panel, run, rows);
     if (blocking.packing == ProductPacking::None || blocking.packing == ProductPacking::Registers)
       return emitBlock(panel, run, rows, Source::Given);
     if (blocking.inTiles || blocking.packedDepth)
       return emitBlock(panel, run, rows, Source::Copy);
-    if (blocking.columns.count > 1)
-      rows.ahead = linesAhead(band, panel, run, rows);
     if (isTurned)
       return emitBlock(panel, run, rows, Source::Copy);
     branch(

@@ -401,3 +401,37 @@ module attributes {dsopt.target = #target} {
   func.func nested @far_narrow(index, index, memref<1048576xi16>, memref<9437184xi16>, memref<36864xf32>) attributes
       {exec.product = #exec.product<m = 64, n = 576, k = 16384, operands = bf16, result = f32, lda = 64, ldb = 576, ldc = 576, transpose_a = true>, graph.range = array<i64: 288>}
 }
+
+// -----
+
+// One block of rows reads b where it lies, once, and asks for the next panel's part of lines that are far apart.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "cooperlake", threads = 2, vector_bits = 512, features = ["+avx512bf16", "+avx512f", "+fma"]>
+module attributes {dsopt.target = #target} {
+  // CHECK-LABEL: func.func nested @read_once
+  // CHECK-SAME: memref<4096xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<524288xf32>
+  // CHECK-NOT: memref.alloca
+  // CHECK: memref.prefetch %[[B]][{{.*}}], read, locality<2>
+  func.func nested @read_once(index, index, memref<4096xf32>, memref<524288xf32>, memref<8192xf32>) attributes
+      {exec.product = #exec.product<m = 8, n = 1024, k = 512, operands = f32, result = f32, lda = 512, ldb = 1024, ldc = 1024>, graph.range = array<i64: 64>}
+
+  // For one row to ask would be most of the work,
+  // CHECK-LABEL: func.func nested @single
+  // CHECK-NOT: memref.prefetch
+  // CHECK: return
+  func.func nested @single(index, index, memref<512xf32>, memref<524288xf32>, memref<1024xf32>) attributes
+      {exec.product = #exec.product<m = 1, n = 1024, k = 512, operands = f32, result = f32, lda = 512, ldb = 1024, ldc = 1024>, graph.range = array<i64: 64>}
+
+  // but for pairs in 16 bits;
+  // CHECK-LABEL: func.func nested @single_narrow
+  // CHECK-SAME: memref<2048xi16> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<2097152xi16>
+  // CHECK: memref.prefetch %[[B]]
+  func.func nested @single_narrow(index, index, memref<2048xi16>, memref<2097152xi16>, memref<1024xf32>) attributes
+      {exec.product = #exec.product<m = 1, n = 1024, k = 2048, operands = bf16, result = f32, lda = 2048, ldb = 1024, ldc = 1024>, graph.range = array<i64: 64>}
+
+  // and what the second cache holds is soon there.
+  // CHECK-LABEL: func.func nested @in_cache
+  // CHECK-NOT: memref.prefetch
+  // CHECK: return
+  func.func nested @in_cache(index, index, memref<4096xf32>, memref<262144xf32>, memref<4096xf32>) attributes
+      {exec.product = #exec.product<m = 8, n = 512, k = 512, operands = f32, result = f32, lda = 512, ldb = 512, ldc = 512>, graph.range = array<i64: 32>}
+}

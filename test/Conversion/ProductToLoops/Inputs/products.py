@@ -206,6 +206,7 @@ def cases():
         yield Product(18, 20, 9, turns_a, turns_b, batch=(3,))
         yield Product(17, 70, 40, turns_a, turns_b, batch=(2, 3), pads=(1, 1, 1))
         yield Product(300, 200, 150, turns_a, turns_b)
+        yield Product(6, 1000, 300, turns_a, turns_b)
         yield Product(133, 170, 260, turns_a, turns_b, batch=(2,), pads=(1024 - (133 if turns_a else 260), 0, 0))
 
 
@@ -221,6 +222,8 @@ def narrow_cases():
         yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode in ("store", "accumulate")), type="bf16", result=result)
         yield Product(70, 333, 64, turns_a, turns_b, mode=mode, type="bf16", result=result)
         yield Product(77, 3, 1024 + 41, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type="bf16", result=result)
+    # One block of rows, which asks for the next panel's lines.
+    yield Product(5, 1000, 600, type="bf16")
     # Sums of more columns than are kept at a time.
     yield Product(260, 1000, 1030, 1, 0, type="bf16", result="bf16", mode="bias")
     yield Product(260, 1000, 1030, 1, 0, type="bf16", result="bf16", mode="accumulate")
