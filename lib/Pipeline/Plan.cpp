@@ -146,12 +146,12 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   exposed = (cost.moving - cost.length) * 1e3;
 }
 
-/// Constants are in a device's memory alone; few programs pack weights or keep anything for a node.
+/// Those that plan-memory names: classes that few programs have are left out where there are none.
 static void memoryClasses(llvm::json::OStream &json, MemoryOp memory) {
+  auto live = memory ? memory->getAttrOfType<DictionaryAttr>(kLiveAttr) : DictionaryAttr();
   for (StringRef name : kMemoryClasses)
-    if (int64_t bytes = entryOf(memory, kLiveAttr, name);
-        bytes || (name != "constants" && name != "secondary" && name != "packed"))
-      json.attribute(name, bytes);
+    if (live && live.contains(name))
+      json.attribute(name, entryOf(memory, kLiveAttr, name));
 }
 
 static void printJson(const Plan &plan, llvm::raw_ostream &out) {

@@ -50,7 +50,6 @@ struct LinearNllProducts : exec::ProductCallOpInterface::ExternalModel<LinearNll
     collectTile(loss, rows % chunk, products);
     return success();
   }
-  void setPackedB(Operation *, Value) const { llvm_unreachable("no b is packable"); }
   void setProductKernels(Operation *op, ArrayRef<exec::ProductKernelAttr> kernels) const {
     if (llvm::none_of(kernels, [](exec::ProductKernelAttr kernel) { return kernel; }))
       return;

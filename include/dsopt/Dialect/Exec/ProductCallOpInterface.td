@@ -23,7 +23,7 @@ def ProductCallOpInterface : OpInterface<"ProductCallOpInterface"> {
     InterfaceMethod<"b of its one product, where a kernel may read that packed (pack-weights); null otherwise.",
       "::mlir::Value", "getPackableB", (ins), "", "return {};">,
     InterfaceMethod<"Takes what stands for the packable b.", "void", "setPackedB", (ins "::mlir::Value":$packed), "",
-      "">,
+      [{ llvm_unreachable("no b is packable"); }]>,
   ];
 }
 #endif
