@@ -281,15 +281,19 @@ exec::BlockingAttr dsopt::chooseSwapped(exec::ProductAttr product, TargetAttr ta
 }
 
 /// Multiplications that an element of the result takes, with lanes that are empty and what it takes to turn b
-/// and, with `swaps`, the result (docs/Performance.md); 1: none but its own.
+/// and to copy a or, with `swaps`, to turn the result (docs/Performance.md); 1: none but its own.
 static double costOfLanes(exec::ProductAttr computed, const Registers &registers, bool swaps) {
-  int64_t m = computed.getM(), n = computed.getN(), k = computed.getK(), lanes = registers.lanes;
+  int64_t m = computed.getM(), n = computed.getN(), lanes = registers.lanes, bytes = bytesOf(computed);
+  constexpr double kCopy = 10, kTurnInRegisters = 2; // for each of the rows or columns that share it
   double cost = double(llvm::alignTo(n, lanes)) / n;
   if (computed.getTransposeB())
-    cost *= 1 + (isFewRows(computed, registers) ? 2.0 : 10.0) / m;
+    cost *= 1 + (isFewRows(computed, registers) ? kTurnInRegisters : kCopy) / m;
+  if (computed.getTransposeA() && bytes < 4)
+    cost *= 1 + kCopy / n;
   constexpr int64_t kRows = 8; // of a block
+  int64_t steps = std::min(computed.getK(), Blocking::kDepth) * bytes / 4;
   if (swaps)
-    cost += double(lanes * llvm::Log2_64(lanes)) / (std::min(m, kRows) * std::min(k, Blocking::kDepth));
+    cost += double(lanes * llvm::Log2_64(lanes)) / (std::min(m, kRows) * std::max<int64_t>(steps, 1));
   return cost;
 }
 
@@ -299,7 +303,7 @@ static bool swapsOperands(exec::ProductAttr product, TargetAttr target) {
   if (multipliesTiles(target, product.getOperands()) || product.getPacked() || m <= kMostRowsOfPacked)
     return false;
   Registers registers(target);
-  constexpr double kClearly = 1.03;
+  constexpr double kClearly = 1.05;
   exec::ProductAttr other = product.transposed();
   if (kClearly * costOfLanes(other, registers, /*swaps=*/true) <
       costOfLanes(product, registers, /*swaps=*/false))
