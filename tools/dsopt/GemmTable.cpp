@@ -78,10 +78,10 @@ private:
 static exec::BlockingAttr readBlocking(MLIRContext &context, Entry &entry) {
   int64_t rows = entry.integer("rows", 1), vectors = entry.integer("vectors", 1),
           band = entry.integer("band", 1);
-  StringRef packing = entry.text("packing", "none, fused, transpose or registers");
+  StringRef packing = entry.text("packing", "none, fused, transpose, registers or lines");
   std::optional<exec::ProductPacking> known = exec::symbolizeProductPacking(packing);
   if (!known)
-    entry.fail("packing", "is '" + packing + "', expected none, fused, transpose or registers");
+    entry.fail("packing", "is '" + packing + "', expected none, fused, transpose, registers or lines");
   bool copiesA = entry.flag("copies_a");
   return exec::BlockingAttr::get(&context, rows, vectors, band, *known, copiesA,
                                  entry.integer("result_ahead", 0, -1), entry.flag("swaps"));

@@ -33,6 +33,12 @@ static int64_t mostRows(int64_t vectors, int64_t registers) {
   return std::min<int64_t>({(registers - 1 - vectors) / vectors, 24 / vectors, 16});
 }
 
+/// Lines of b, of pairs in 16 bits, whose factors fit the registers beside sums and a vector of a line. More
+/// than eight lines gain nothing.
+static int64_t linesAtATime(int64_t rows, int64_t registers, int64_t group) {
+  return std::min((registers - 1 - rows) / rows, 8 / group);
+}
+
 static int64_t bytesOf(exec::ProductAttr product) {
   return product.getOperands().getIntOrFloatBitWidth() / 8;
 }
@@ -70,6 +76,10 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
     sumElements = rows.largest() * columns.largest() * lanes;
     if (!copiesA && product.getK() % kTileDepth)
       restElements = rows.largest() * kTileDepth;
+  }
+  if (packing == ProductPacking::Lines) {
+    lines = linesAtATime(rows.largest(), Registers(target).count, group);
+    sumElements = rows.largest() * columns.largest() * lanes;
   }
   // Where few panels of columns read them they come from memory, each time at places that it does not
   // foresee.
@@ -240,6 +250,15 @@ static Panels chooseBands(exec::ProductAttr product, const Registers &registers,
   return bands;
 }
 
+/// Whether rows are so few that a b from memory takes longer than they do, and read by lines.
+static bool readsLines(exec::ProductAttr product, const Panels &columns) {
+  constexpr int64_t kShort = 16; // vectors of a line
+  int64_t m = product.getM(), bytes = bytesOf(product);
+  int64_t ofB = product.count() * product.getN() * product.getK() * bytes;
+  return !product.getTransposeB() && !product.getPacked() && columns.extent() >= kShort &&
+         m <= (bytes < 4 ? 2 : 4) && ofB > (bytes < 4 || m > 2 ? kLastCache : kSecondCache);
+}
+
 static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr target) {
   if (multipliesTiles(target, product.getOperands()))
     return chooseTiles(product, target);
@@ -250,6 +269,13 @@ static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr tar
   // Eight rows or sixteen are copied whole.
   if (copiesA && block.rows.largest() > 8 && block.rows.largest() < 16)
     block.rows = Panels(m, 8);
+  if (readsLines(product, block.columns)) {
+    // As long as can be, and panels enough to be shared.
+    constexpr int64_t kPanels = 8, kShortest = 8, kLongest = 128;
+    int64_t vectors = std::clamp((block.columns.extent() + kPanels - 1) / kPanels, kShortest, kLongest);
+    return exec::BlockingAttr::get(product.getContext(), m, vectors, /*band=*/1, ProductPacking::Lines,
+                                   copiesA, /*resultAhead=*/-1, /*swaps=*/false);
+  }
   Panels bands = chooseBands(product, registers, block, copiesA);
   // A copy pays where several blocks of rows read it, unless the panel is all of b or b fits the first cache.
   // In 16 bits it also pairs neighbours.
@@ -330,7 +356,7 @@ bool dsopt::isCompiled(exec::ProductAttr product, TargetAttr target) {
 
 /// What of them is no matter of other products too.
 static std::string problemOfTiles(exec::ProductAttr product, const Blocking &blocking) {
-  if (blocking.packing == ProductPacking::None || blocking.packing == ProductPacking::Registers)
+  if (blocking.packing != ProductPacking::Fused && blocking.packing != ProductPacking::Transpose)
     return "tiles are of copies of b, expected packing fused or transpose";
   int64_t few = std::min(product.getM(), Blocking::kTileRows);
   if (blocking.rows.size < few)
@@ -358,8 +384,10 @@ std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec:
   bool inRegisters = blocking.packing == ProductPacking::Registers;
   if (turnsB != (inRegisters || blocking.packing == ProductPacking::Transpose))
     return turnsB ? "b lies transposed, expected packing transpose or registers"
-                  : "b does not lie transposed, expected packing none or fused";
-  if (product.getPacked() && (blocking.inTiles || inRegisters || blocking.packing == ProductPacking::None))
+                  : "b does not lie transposed, expected packing none, fused or lines";
+  bool inLines = blocking.packing == ProductPacking::Lines;
+  bool isCopied = blocking.packing == ProductPacking::Fused || blocking.packing == ProductPacking::Transpose;
+  if (product.getPacked() && (blocking.inTiles || !isCopied))
     return "b is packed, expected packing fused or transpose, and no tiles";
   if (blocking.inTiles)
     if (std::string problem = problemOfTiles(product, blocking); !problem.empty())
@@ -368,8 +396,14 @@ std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec:
     return llvm::formatv("a square of b in registers leaves room for one vector of at most {0} rows, got "
                          "vectors = {1} and rows = {2}",
                          registers.besideSquare(), vectors, rows);
+  if (inLines && (blocking.rows.count > 1 || blocking.lines < 1))
+    return llvm::formatv("lines of b are read for one block of at most {0} rows, got {1} of {2}",
+                         (registers.count - 1) / 2, blocking.rows.count, rows);
+  if (inLines && blocking.resultAhead)
+    return llvm::formatv("lines of the result are not asked for beside those of b, got result_ahead = {0}",
+                         *blocking.resultAhead);
   if (int64_t needed = rows * vectors + vectors + 1;
-      !inRegisters && !blocking.inTiles && needed > registers.count)
+      !inRegisters && !inLines && !blocking.inTiles && needed > registers.count)
     return llvm::formatv("sums, a line of b and a factor take {0} registers, and there are {1}", needed,
                          registers.count);
   if (blocking.copiesA && !turnsA)

@@ -70,12 +70,16 @@ struct Blocking {
   /// A block asks for its part of the lines of b that the next panel has.
   bool asksForLines = false;
 
+  /// Lines of b, of pairs in 16 bits, that are read at a time where sums are kept in a buffer (Lines); 0:
+  /// they are not.
+  int64_t lines = 0;
+
   /// From one column's elements in a packed b to the next one's; 0: b is not packed.
   int64_t packedDepth = 0;
 
   /// Elements of a thread's scratch: a panel of b, a band of a by blocks of rows, sums that are kept.
   int64_t copyElements = 0, copyOfAElements = 0, apartElements = 0;
-  /// With tiles: a block's sums, and what its rows of a have that fill no tile.
+  /// With tiles or lines: a block's sums. With tiles: what its rows of a have that fill no tile.
   int64_t sumElements = 0, restElements = 0;
   int64_t widthOfCopyA = 0; ///< rows of a block, with what fills them up
   int64_t blockOfCopyA = 0; ///< elements from one block to the next

@@ -39,15 +39,22 @@ SmallVector<exec::BlockingAttr> dsopt::otherShapes(exec::ProductAttr product, Ta
                                             std::max<int64_t>(inBand / rows, 1), packing, choice.getCopiesA(),
                                             choice.getResultAhead(), choice.getSwaps()));
   };
+  ProductPacking inBlocks = choice.getPacking() == ProductPacking::Registers ? ProductPacking::Transpose
+                            : choice.getPacking() == ProductPacking::Lines   ? ProductPacking::None
+                                                                             : choice.getPacking();
   for (int64_t vectors = 1; vectors <= kMostVectors; ++vectors)
     for (int64_t rows = oneTile; rows <= mostRows; rows += oneTile) {
       if (rows * vectors >= fewest || rows >= computed.getM())
-        ask(rows, vectors,
-            choice.getPacking() == ProductPacking::Registers ? ProductPacking::Transpose
-                                                             : choice.getPacking());
+        ask(rows, vectors, inBlocks);
       if (computed.getTransposeB() && vectors == 1 && rows > 4)
         ask(rows, vectors, ProductPacking::Registers);
     }
+  // Panels of lines as long as there is room for.
+  if (!computed.getTransposeB() && computed.getM() <= 4)
+    for (int64_t vectors : {8, 16, 32, 64, 128})
+      asked.push_back(exec::BlockingAttr::get(product.getContext(), computed.getM(), vectors, /*band=*/1,
+                                              ProductPacking::Lines, choice.getCopiesA(), /*resultAhead=*/-1,
+                                              choice.getSwaps()));
   // With a and b in the other places one will do: what the model has for them.
   asked.push_back(chooseSwapped(product, target, !choice.getSwaps()));
   return possible(product, target, choice, asked);

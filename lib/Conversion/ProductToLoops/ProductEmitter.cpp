@@ -57,7 +57,7 @@ ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr given, c
   if (blocking.apartElements)
     apart = scratch(blocking.apartElements, b.getF32Type());
   if (blocking.sumElements)
-    sumsOfTiles = scratch(blocking.sumElements, b.getF32Type());
+    blockSums = scratch(blocking.sumElements, b.getF32Type());
   if (blocking.restElements)
     restOfA = scratch(blocking.restElements, stored);
 }
@@ -244,6 +244,8 @@ void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &
       rows.ahead = linesAhead(band, panel, run, rows);
     if (blocking.packing == ProductPacking::None || blocking.packing == ProductPacking::Registers)
       return emitBlock(panel, run, rows, Source::Given);
+    if (blocking.packing == ProductPacking::Lines)
+      return emitBlockOfLines(panel, run, rows);
     if (blocking.inTiles || blocking.packedDepth)
       return emitBlock(panel, run, rows, Source::Copy);
     if (isTurned)
@@ -274,19 +276,20 @@ void ProductEmitter::emitBlock(const Panel &panel, const Run &run, const Rows &r
   emitStores(panel, run, rows, emitSums(panel, run, rows, source));
 }
 
+ProductEmitter::RowsOfA ProductEmitter::rowsOfA(const Run &run, const Rows &rows) {
+  if (copyA)
+    return {multiply(rows.place, blocking.blockOfCopyA), group, blocking.widthOfCopyA};
+  int64_t lda = product.getLda(), stride = product.getTransposeA() ? 1 : lda, step = lda / stride;
+  return {add(ofA, add(multiply(rows.first, stride), multiply(run.begin, step))), stride, step};
+}
+
 ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &run, const Rows &rows,
                                                 Source source) {
-  // Of a the block's rows at the run's first element, of b the panel's first column there.
-  bool isTransposed = product.getTransposeA();
-  int64_t rowStride = isTransposed ? 1 : product.getLda(), stepA = isTransposed ? product.getLda() : 1;
-  Value firstA = add(ofA, add(multiply(rows.first, rowStride), multiply(run.begin, stepA)));
-  if (copyA) {
-    rowStride = group;
-    stepA = blocking.widthOfCopyA;
-    firstA = multiply(rows.place, blocking.blockOfCopyA);
-  }
   if (blocking.packing == ProductPacking::Registers)
-    return emitSumsOfSquares(panel, run, rows, firstA, rowStride, stepA);
+    return emitSumsOfSquares(panel, run, rows);
+  auto [firstA, rowStride, stepA] = rowsOfA(run, rows);
+  bool isTransposed = product.getTransposeA();
+  // The panel's first column at the run's first element.
   Value firstB;
   if (source != Source::Copy)
     firstB = add(ofB, add(multiply(run.begin, product.getLdb()), panel.column));
@@ -334,8 +337,9 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
   return sums;
 }
 
-ProductEmitter::Values ProductEmitter::emitSumsOfSquares(const Panel &panel, const Run &run, const Rows &rows,
-                                                         Value firstA, int64_t rowStride, int64_t stepA) {
+ProductEmitter::Values ProductEmitter::emitSumsOfSquares(const Panel &panel, const Run &run,
+                                                         const Rows &rows) {
+  auto [firstA, rowStride, stepA] = rowsOfA(run, rows);
   int64_t elements = blocking.lanes * group, rest = product.getK() % elements;
   Value firstB = add(ofB, add(multiply(panel.column, product.getLdb()), run.begin));
   auto steps = [&](Value from, Value to, ValueRange sums, int64_t count) {
@@ -373,14 +377,7 @@ ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGive
       line.push_back(load(lineType, copy, add(inCopy(atCopy), v * inVector), inVector));
       continue;
     }
-    auto type = VectorType::get({blocking.lanes}, stored);
-    Value at = add(atGiven, v * blocking.lanes);
-    Value some = load(type, rhs, at, lanesOf(panel, v));
-    if (group == 2) {
-      Value other = isHalf ? zeros(type) : load(type, rhs, add(at, product.getLdb()), lanesOf(panel, v));
-      some = vector::InterleaveOp::create(b, some, other);
-    }
-    line.push_back(some);
+    line.push_back(loadLine(add(atGiven, v * blocking.lanes), lanesOf(panel, v), isHalf));
   }
   if (source == Source::GivenAndCopied)
     for (int64_t v = 0; v < panel.vectors; ++v) {
@@ -390,6 +387,15 @@ ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGive
       store(line[v], copy, add(inCopy(atCopy), v * inVector), inVector);
     }
   return line;
+}
+
+Value ProductEmitter::loadLine(Value at, int64_t lanes, bool isHalf) {
+  auto type = VectorType::get({blocking.lanes}, stored);
+  Value some = load(type, rhs, at, lanes);
+  if (group == 1)
+    return some;
+  Value other = isHalf ? zeros(type) : load(type, rhs, add(at, product.getLdb()), lanes);
+  return vector::InterleaveOp::create(b, some, other);
 }
 
 Value ProductEmitter::emitFactor(Value at, bool isHalf) {

@@ -37,7 +37,8 @@ private:
     mlir::Value column;
     int64_t vectors;
     bool isCut;
-    mlir::Value place; ///< among all
+    mlir::Value place;             ///< among all
+    mlir::Value skipped = nullptr; ///< vectors of the panel before these; null: none
   };
   /// A run of the contraction: `depth` elements from `begin` on.
   struct Run {
@@ -58,6 +59,12 @@ private:
     mlir::Value place;
     Ahead ahead = {};
     mlir::Value skipped = nullptr; ///< rows of the block before these; null: none
+  };
+  /// Of a, or of its copy, a block's rows at a run's first element: a row's distance to the next, an
+  /// element's.
+  struct RowsOfA {
+    mlir::Value first;
+    int64_t stride, step;
   };
   /// Where a block's line of b comes from.
   enum class Source { Given, GivenAndCopied, Copy };
@@ -86,14 +93,18 @@ private:
   void emitBlock(const Panel &panel, const Run &run, const Rows &rows, Source source);
   Values emitSums(const Panel &panel, const Run &run, const Rows &rows, Source source);
   /// The same with b from registers.
-  Values emitSumsOfSquares(const Panel &panel, const Run &run, const Rows &rows, mlir::Value firstA,
-                           int64_t rowStride, int64_t stepA);
+  Values emitSumsOfSquares(const Panel &panel, const Run &run, const Rows &rows);
+  RowsOfA rowsOfA(const Run &run, const Rows &rows);
+  /// The same, and stores, of sums that are kept in a buffer.
+  void emitBlockOfLines(const Panel &panel, const Run &run, const Rows &rows); // ProductLines.cpp
   // ProductTiles.cpp: the same in AMX's tiles.
   void emitBlockOfTiles(const Panel &panel, const Run &run, const Rows &rows);
   void emitSumsOfTiles(const Panel &panel, const Run &run, const Rows &rows);
   void emitTurnedCopyOfA(const Band &band, const Run &run);
   /// The line of a panel at a group of the contraction; with `isHalf` of the group's first element alone.
   Values emitLine(const Panel &panel, mlir::Value atGiven, mlir::Value atCopy, Source source, bool isHalf);
+  /// What b has of a vector's columns there, where it lies.
+  mlir::Value loadLine(mlir::Value at, int64_t lanes, bool isHalf);
   /// A group of a's elements in all lanes.
   mlir::Value emitFactor(mlir::Value at, bool isHalf);
   mlir::Value multiplyAdd(mlir::Value factor, mlir::Value line, mlir::Value sum);
@@ -166,8 +177,7 @@ private:
   int64_t depth;             ///< of the longest run
   mlir::Value firstCopy;     ///< of the panel and run, where b is packed; else null
   mlir::Value firstApart;    ///< the first panel whose sums are kept now
-  mlir::Value low, high, lhs, rhs, addend, bias, result, accumulates, copy, copyA, apart, sumsOfTiles,
-      restOfA;
+  mlir::Value low, high, lhs, rhs, addend, bias, result, accumulates, copy, copyA, apart, blockSums, restOfA;
   mlir::Value ofA, ofB, ofC; ///< where the matrix begins
 };
 

@@ -167,6 +167,8 @@ Value ProductEmitter::placeApart(const Panel &panel, const Rows &rows, int64_t r
                     multiply(rows.place, inBlock));
   if (rows.skipped)
     first = add(first, multiply(rows.skipped, inRow));
+  if (panel.skipped)
+    first = add(first, multiply(panel.skipped, blocking.lanes));
   return add(first, row * inRow + vector * blocking.lanes);
 }
 

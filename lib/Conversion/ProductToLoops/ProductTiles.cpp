@@ -27,7 +27,7 @@ void ProductEmitter::emitBlockOfTiles(const Panel &panel, const Run &run, const 
   auto storeRows = [&](Value skipped, int64_t count) {
     Values sums;
     for (int64_t i = 0; i < count * panel.vectors; ++i)
-      sums.push_back(load(sumType, sumsOfTiles,
+      sums.push_back(load(sumType, blockSums,
                           add(multiply(skipped, panel.vectors * blocking.lanes), i * blocking.lanes),
                           blocking.lanes));
     emitStores(panel, run, {add(rows.first, skipped), count, rows.place, {}, skipped}, sums);
@@ -101,7 +101,7 @@ void ProductEmitter::emitSumsOfTiles(const Panel &panel, const Run &run, const R
   int64_t inRow = panel.vectors * lanes;
   for (int64_t tile = 0; tile < tiles; ++tile)
     for (int64_t v = 0; v < panel.vectors; ++v)
-      amx::TileStoreOp::create(b, sumsOfTiles, index(firstRow(tile) * inRow + v * lanes),
+      amx::TileStoreOp::create(b, blockSums, index(firstRow(tile) * inRow + v * lanes),
                                sums[tile * panel.vectors + v], index(inRow));
 }
 

@@ -37,7 +37,7 @@ module @kernels {
 
 #target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
 module @kernels attributes {dsopt.target = #target} {
-  // expected-error @below {{cut by #exec.blocking<rows = 8, vectors = 1, band = 1, packing = transpose>: b does not lie transposed, expected packing none or fused}}
+  // expected-error @below {{cut by #exec.blocking<rows = 8, vectors = 1, band = 1, packing = transpose>: b does not lie transposed, expected packing none, fused or lines}}
   func.func nested @product0(index, index, memref<6xf32>, memref<12xf32>, memref<8xf32>) attributes
       {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = transpose>,
        exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 1>}
@@ -151,4 +151,34 @@ module @kernels attributes {dsopt.target = #target} {
   func.func nested @product0(index, index, memref<1024xi16>, memref<1024xi16>, memref<1024xi16>) attributes
       {exec.blocking = #exec.blocking<rows = 32, vectors = 2, band = 1, packing = transpose, swaps = true>,
        exec.product = #exec.product<m = 32, n = 32, k = 32, operands = bf16, result = bf16, lda = 32, ldb = 32, ldc = 32>, graph.range = array<i64: 2>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{lines of b are read for one block of at most 15 rows, got 2 of 1}}
+  func.func nested @product0(index, index, memref<6xf32>, memref<12xf32>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 1, vectors = 64, band = 1, packing = lines>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 2>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = ["+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{lines of b are read for one block of at most 7 rows, got 1 of 8}}
+  func.func nested @product0(index, index, memref<24xf32>, memref<12xf32>, memref<32xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 64, band = 1, packing = lines>,
+       exec.product = #exec.product<m = 8, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 1>}
+}
+
+// -----
+
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{lines of the result are not asked for beside those of b, got result_ahead = 1}}
+  func.func nested @product0(index, index, memref<6xf32>, memref<12xf32>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 2, vectors = 64, band = 1, packing = lines, result_ahead = 1>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 1>}
 }

@@ -426,24 +426,89 @@ module attributes {dsopt.target = #target} {
   func.func nested @read_once(index, index, memref<4096xf32>, memref<524288xf32>, memref<8192xf32>) attributes
       {exec.product = #exec.product<m = 8, n = 1024, k = 512, operands = f32, result = f32, lda = 512, ldb = 1024, ldc = 1024>, graph.range = array<i64: 64>}
 
-  // For one row to ask would be most of the work,
-  // CHECK-LABEL: func.func nested @single
-  // CHECK-NOT: memref.prefetch
-  // CHECK: return
-  func.func nested @single(index, index, memref<512xf32>, memref<524288xf32>, memref<1024xf32>) attributes
-      {exec.product = #exec.product<m = 1, n = 1024, k = 512, operands = f32, result = f32, lda = 512, ldb = 1024, ldc = 1024>, graph.range = array<i64: 64>}
-
-  // but for pairs in 16 bits;
+  // So does one row, of pairs in 16 bits;
   // CHECK-LABEL: func.func nested @single_narrow
   // CHECK-SAME: memref<2048xi16> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<2097152xi16>
   // CHECK: memref.prefetch %[[B]]
   func.func nested @single_narrow(index, index, memref<2048xi16>, memref<2097152xi16>, memref<1024xf32>) attributes
       {exec.product = #exec.product<m = 1, n = 1024, k = 2048, operands = bf16, result = f32, lda = 2048, ldb = 1024, ldc = 1024>, graph.range = array<i64: 64>}
 
-  // and what the second cache holds is soon there.
+  // what the second cache holds is soon there.
   // CHECK-LABEL: func.func nested @in_cache
   // CHECK-NOT: memref.prefetch
   // CHECK: return
   func.func nested @in_cache(index, index, memref<4096xf32>, memref<262144xf32>, memref<4096xf32>) attributes
       {exec.product = #exec.product<m = 8, n = 512, k = 512, operands = f32, result = f32, lda = 512, ldb = 512, ldc = 512>, graph.range = array<i64: 32>}
+}
+
+// -----
+
+// Lines of b for few rows.
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "cooperlake", threads = 2, vector_bits = 512, features = ["+avx512bf16", "+avx512f", "+fma"]>
+module attributes {dsopt.target = #target} {
+  // Eight lines at a time, for a panel of eight vectors, whose sums have a buffer; each asks for the line eight further on.
+  // CHECK-LABEL: func.func nested @lines_of_one
+  // CHECK-SAME: %[[A:[a-z0-9]*]]: memref<512xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<523776xf32> {llvm.noalias}, %[[C:[a-z0-9]*]]: memref<1023xf32>
+  // CHECK: %[[BUFFER:.*]] = memref.alloca() {alignment = 64 : i64} : memref<128xf32>
+  // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c16
+  // CHECK-NEXT: vector.store %{{.*}}, %[[BUFFER]]
+  // CHECK: scf.for %{{.*}} = %c0 to %c512 step %c8
+  // CHECK-COUNT-8: memref.load %[[A]]
+  // CHECK: scf.for %{{.*}} = %c0 to %c8 step %c1
+  // CHECK: %[[SUM:.*]] = vector.load %[[BUFFER]][%[[AT:.*]]]
+  // CHECK: %[[LINE:.*]] = vector.load %[[B]]
+  // CHECK: memref.prefetch %[[B]]
+  // CHECK: vector.fma %{{.*}}, %[[LINE]], %[[SUM]]
+  // CHECK-COUNT-6: vector.fma
+  // CHECK: %[[LAST:.*]] = vector.fma
+  // CHECK-NEXT: vector.store %[[LAST]], %[[BUFFER]][%[[AT]]]
+  // CHECK: scf.for
+  // CHECK: %[[TOTAL:.*]] = vector.load %[[BUFFER]]
+  // CHECK: vector.store %[[TOTAL]], %[[C]]
+  func.func nested @lines_of_one(index, index, memref<512xf32>, memref<523776xf32>, memref<1023xf32>) attributes
+      {exec.product = #exec.product<m = 1, n = 1023, k = 512, operands = f32, result = f32, lda = 512, ldb = 1023, ldc = 1023>, graph.range = array<i64: 64>}
+
+  // Four rows have factors of six lines; their panels are an eighth of the lines.
+  // CHECK-LABEL: func.func nested @lines_of_four
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<2112xf32>
+  // CHECK: scf.for %{{.*}} = %c0 to %c516 step %c6
+  // CHECK: scf.for %{{.*}} = %c516 to %c520 step %c1
+  func.func nested @lines_of_four(index, index, memref<2080xf32>, memref<2132000xf32>, memref<16400xf32>) attributes
+      {exec.product = #exec.product<m = 4, n = 4100, k = 520, operands = f32, result = f32, lda = 520, ldb = 4100, ldc = 4100>, graph.range = array<i64: 257>}
+
+  // The last cache holds this b, the second one that.
+  // CHECK-LABEL: func.func nested @four
+  // CHECK-NOT: memref.alloca
+  // CHECK: return
+  func.func nested @four(index, index, memref<2080xf32>, memref<2080000xf32>, memref<16000xf32>) attributes
+      {exec.product = #exec.product<m = 4, n = 4000, k = 520, operands = f32, result = f32, lda = 520, ldb = 4000, ldc = 4000>, graph.range = array<i64: 250>}
+
+  // CHECK-LABEL: func.func nested @one
+  // CHECK-NOT: memref.alloca
+  // CHECK: return
+  func.func nested @one(index, index, memref<520xf32>, memref<260000xf32>, memref<500xf32>) attributes
+      {exec.product = #exec.product<m = 1, n = 500, k = 520, operands = f32, result = f32, lda = 520, ldb = 500, ldc = 500>, graph.range = array<i64: 32>}
+
+  // Of short lines panels are parts of few, and blocks as good.
+  // CHECK-LABEL: func.func nested @short_lines
+  // CHECK-NOT: memref.alloca
+  // CHECK: return
+  func.func nested @short_lines(index, index, memref<8000xf32>, memref<1920000xf32>, memref<240xf32>) attributes
+      {exec.product = #exec.product<m = 1, n = 240, k = 8000, operands = f32, result = f32, lda = 8000, ldb = 240, ldc = 240>, graph.range = array<i64: 15>}
+
+  // Four lines of pairs, and half of one.
+  // CHECK-LABEL: func.func nested @lines_of_pairs
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<1056xf32>
+  // CHECK: scf.for %{{.*}} = %c0 to %c500 step %c4
+  // CHECK: arith.extui
+  func.func nested @lines_of_pairs(index, index, memref<2002xi16>, memref<4204200xi16>, memref<8400xf32>) attributes
+      {exec.product = #exec.product<m = 2, n = 4200, k = 1001, operands = bf16, result = f32, lda = 1001, ldb = 4200, ldc = 4200>, graph.range = array<i64: 263>}
+
+  // With swaps they are lines of a.
+  // CHECK-LABEL: func.func nested @few_swapped
+  // CHECK-SAME: %[[A:[a-z0-9]*]]: memref<2184000xf32>
+  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<1056xf32>
+  // CHECK: memref.prefetch %[[A]]
+  func.func nested @few_swapped(index, index, memref<2184000xf32>, memref<1040xf32>, memref<8400xf32>) attributes
+      {exec.product = #exec.product<m = 4200, n = 2, k = 520, operands = f32, result = f32, lda = 4200, ldb = 2, ldc = 2, transpose_a = true>, graph.range = array<i64: 263>}
 }

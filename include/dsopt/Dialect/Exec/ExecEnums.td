@@ -48,7 +48,7 @@ def Exec_AccessMode : I32Enum<"AccessMode", "what a segment does with an argumen
 
 def Exec_ProductPacking : I32Enum<"ProductPacking", "where a kernel of a product reads b from", [
     I32EnumCase<"None", 0, "none">, I32EnumCase<"Fused", 1, "fused">, I32EnumCase<"Transpose", 2, "transpose">,
-    I32EnumCase<"Registers", 3, "registers">]> {
+    I32EnumCase<"Registers", 3, "registers">, I32EnumCase<"Lines", 4, "lines">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

@@ -69,8 +69,9 @@ def Exec_BlockingAttr : AttrDef<Exec_Dialect, "Blocking"> {
     A block has at most so many `rows` by so many `vectors` of columns, a band so many blocks of rows, for which
     all columns are computed one after the other. b is read where it lies (`none`), from a copy of a panel that
     the first block of rows makes as it reads it (`fused`) or that is made before (`transpose`), or, where it
-    lies transposed and rows are few, a square at a time in registers (`registers`). With `copies_a` a band of a
-    is copied before. A block asks for the lines of the result of the block that is `result_ahead` further on
+    lies transposed and rows are few, a square at a time in registers (`registers`). For rows that are one block
+    some lines of b are read at a time, as far as the panel goes, and sums are kept in a buffer (`lines`): more
+    vectors than registers have room for. With `copies_a` a band of a is copied before. A block asks for the lines of the result of the block that is `result_ahead` further on
     before it has its own sums; -1: it does not.
 
     ```mlir

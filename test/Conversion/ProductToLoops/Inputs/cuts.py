@@ -16,8 +16,10 @@ def shapes():
         yield Product(21, 48, 1024 + 30, turns_a, turns_b, mode="bias")
         yield Product(19, 65, 40, turns_a, turns_b, batch=(2, 2), pads=(1, 2, 3))
         yield Product(5, 90, 20, turns_a, turns_b)
+        yield Product(2, 300, 1024 + 9, turns_a, turns_b, mode="accumulate", pads=(1, 2, 3))
         for result in ("f32", "bf16"):
             yield Product(35, 70, 49, turns_a, turns_b, type="bf16", result=result)
+            yield Product(3, 200, 1024 + 21, turns_a, turns_b, type="bf16", result=result)
             yield Product(26, 64, 2048 + 6, turns_a, turns_b, type="bf16", result=result, mode="accumulate")
 
 
@@ -26,15 +28,19 @@ def draw(product, arch, random):
     registers, lanes = (16 if arch == "x86-64-v3" else 32), LANES[arch]
     swaps = random.random() < 0.4
     turns_a, turns_b = (not product.turns_b, not product.turns_a) if swaps else (product.turns_a, product.turns_b)
+    m, ahead = product.n if swaps else product.m, random.choice([-1, 0, 1, 7])
+    few = ["lines"] * 3 if m <= (registers - 1) // 2 else []
     while True:
         rows, vectors = random.randint(1, 16), random.randint(1, 8)
-        packing = random.choice(["transpose", "registers"] if turns_b else ["none", "fused"])
+        packing = random.choice(["transpose", "registers"] if turns_b else ["none", "fused", *few])
         if packing == "registers":
             vectors, rows = 1, min(rows, registers - lanes - 3)
+        elif packing == "lines":
+            rows, vectors, ahead = m, random.randint(1, 40), -1
         elif rows * vectors + vectors + 1 > registers:
             continue
         copies = bool(turns_a) and (product.type == "bf16" or random.random() < 0.5)
-        return rows, vectors, random.choice([1, 2, 3, 100]), packing, copies, random.choice([-1, 0, 1, 7]), swaps
+        return rows, vectors, random.choice([1, 2, 3, 100]), packing, copies, ahead, swaps
 
 
 def draw_tiles(product, random):

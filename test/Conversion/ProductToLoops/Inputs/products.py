@@ -198,6 +198,8 @@ def cases():
         # Few columns, whose rows are vectors.
         yield Product(77, 3, 1024 + 40, turns_a, turns_b, mode=mode, pads=(1, 2, 3))
         yield Product(50, 19, 300, turns_a, turns_b, mode=mode, batch=(2,) if mode in ("store", "accumulate") else ())
+        # Few rows of a b that is read by lines.
+        yield Product(2, 1100, 1024 + 30, turns_a, turns_b, mode=mode)
     for turns_b, mode in itertools.product((0, 1), ("store", "accumulate", "addend")):
         # Columns of a whose lines share a few sets of a cache: they are copied, some rows at a time.
         yield Product(136, 200, 300, 1, turns_b, pads=(2048 - 136, 0, 0), mode=mode)
@@ -222,6 +224,7 @@ def narrow_cases():
         yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode in ("store", "accumulate")), type="bf16", result=result)
         yield Product(70, 333, 64, turns_a, turns_b, mode=mode, type="bf16", result=result)
         yield Product(77, 3, 1024 + 41, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type="bf16", result=result)
+    yield Product(1, 2100, 2 * 1024 + 3, type="bf16", result="bf16", mode="accumulate")
     # One block of rows, which asks for the next panel's lines.
     yield Product(5, 1000, 600, type="bf16")
     # Sums of more columns than are kept at a time.
