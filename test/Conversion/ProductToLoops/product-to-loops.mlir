@@ -433,6 +433,27 @@ module attributes {dsopt.target = #target} {
   func.func nested @single_narrow(index, index, memref<2048xi16>, memref<2097152xi16>, memref<1024xf32>) attributes
       {exec.product = #exec.product<m = 1, n = 1024, k = 2048, operands = bf16, result = f32, lda = 2048, ldb = 1024, ldc = 1024>, graph.range = array<i64: 64>}
 
+  // Thirteen rows by two vectors are one block,
+  // CHECK-LABEL: func.func nested @thirteen
+  // CHECK-NOT: memref.alloca
+  // CHECK: :26 = scf.for
+  func.func nested @thirteen(index, index, memref<3900xf32>, memref<76800xf32>, memref<3328xf32>) attributes
+      {exec.product = #exec.product<m = 13, n = 256, k = 300, operands = f32, result = f32, lda = 300, ldb = 256, ldc = 256>, graph.range = array<i64: 16>}
+
+  // fourteen are two by three, whose second reads what the first copies.
+  // CHECK-LABEL: func.func nested @fourteen
+  // CHECK: memref.alloca
+  // CHECK: :21 = scf.for
+  func.func nested @fourteen(index, index, memref<4200xf32>, memref<76800xf32>, memref<3584xf32>) attributes
+      {exec.product = #exec.product<m = 14, n = 256, k = 300, operands = f32, result = f32, lda = 300, ldb = 256, ldc = 256>, graph.range = array<i64: 32>}
+
+  // In 16 bits a b in the second cache is faster in two.
+  // CHECK-LABEL: func.func nested @thirteen_narrow
+  // CHECK: memref.alloca
+  // CHECK: :21 = scf.for
+  func.func nested @thirteen_narrow(index, index, memref<3900xi16>, memref<76800xi16>, memref<3328xf32>) attributes
+      {exec.product = #exec.product<m = 13, n = 256, k = 300, operands = bf16, result = f32, lda = 300, ldb = 256, ldc = 256>, graph.range = array<i64: 32>}
+
   // what the second cache holds is soon there.
   // CHECK-LABEL: func.func nested @in_cache
   // CHECK-NOT: memref.prefetch

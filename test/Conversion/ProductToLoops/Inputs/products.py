@@ -209,6 +209,7 @@ def cases():
         yield Product(17, 70, 40, turns_a, turns_b, batch=(2, 3), pads=(1, 1, 1))
         yield Product(300, 200, 150, turns_a, turns_b)
         yield Product(6, 1000, 300, turns_a, turns_b)
+        yield Product(11, 170, 90, turns_a, turns_b)
         yield Product(133, 170, 260, turns_a, turns_b, batch=(2,), pads=(1024 - (133 if turns_a else 260), 0, 0))
 
 
