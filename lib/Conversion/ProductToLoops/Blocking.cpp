@@ -275,8 +275,9 @@ static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr tar
     block.rows = Panels(m, 8);
   if (readsLines(product, block.columns)) {
     // As long as can be, and panels enough to be shared.
-    constexpr int64_t kPanels = 8, kShortest = 8, kLongest = 128;
-    int64_t vectors = std::clamp((block.columns.extent() + kPanels - 1) / kPanels, kShortest, kLongest);
+    constexpr int64_t kLongest = 128;
+    int64_t all = block.columns.extent(), panels = all >= 128 ? 8 : all >= 48 ? 4 : 2;
+    int64_t vectors = std::min((all + panels - 1) / panels, kLongest);
     return exec::BlockingAttr::get(product.getContext(), m, vectors, /*band=*/1, ProductPacking::Lines,
                                    copiesA, /*resultAhead=*/-1, /*swaps=*/false);
   }

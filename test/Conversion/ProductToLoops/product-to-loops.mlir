@@ -467,15 +467,15 @@ module attributes {dsopt.target = #target} {
 // Lines of b for few rows.
 #target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "cooperlake", threads = 2, vector_bits = 512, features = ["+avx512bf16", "+avx512f", "+fma"]>
 module attributes {dsopt.target = #target} {
-  // Eight lines at a time, for a panel of eight vectors, whose sums have a buffer; each asks for the line eight further on.
+  // Eight lines at a time, for a panel of sixteen vectors, whose sums have a buffer; each asks for the line eight further on.
   // CHECK-LABEL: func.func nested @lines_of_one
   // CHECK-SAME: %[[A:[a-z0-9]*]]: memref<512xf32> {llvm.noalias}, %[[B:[a-z0-9]*]]: memref<523776xf32> {llvm.noalias}, %[[C:[a-z0-9]*]]: memref<1023xf32>
-  // CHECK: %[[BUFFER:.*]] = memref.alloca() {alignment = 64 : i64} : memref<128xf32>
-  // CHECK: scf.for %{{.*}} = %c0 to %c128 step %c16
+  // CHECK: %[[BUFFER:.*]] = memref.alloca() {alignment = 64 : i64} : memref<256xf32>
+  // CHECK: scf.for %{{.*}} = %c0 to %c256 step %c16
   // CHECK-NEXT: vector.store %{{.*}}, %[[BUFFER]]
   // CHECK: scf.for %{{.*}} = %c0 to %c512 step %c8
   // CHECK-COUNT-8: memref.load %[[A]]
-  // CHECK: scf.for %{{.*}} = %c0 to %c8 step %c1
+  // CHECK: scf.for %{{.*}} = %c0 to %c16 step %c1
   // CHECK: %[[SUM:.*]] = vector.load %[[BUFFER]][%[[AT:.*]]]
   // CHECK: %[[LINE:.*]] = vector.load %[[B]]
   // CHECK: memref.prefetch %[[B]]
