@@ -11,8 +11,6 @@ using namespace dsopt;
 
 /// Lines of a that are asked for before they are copied.
 static constexpr int64_t kLinesAhead = 8;
-/// What is asked for of a column of b that lies as a line, before it is read.
-static constexpr int64_t kBytesAhead = 512;
 
 std::pair<Value, Value> ProductEmitter::rowsOfBlock(const Band &band, Value place) {
   int64_t size = blocking.rows.size, larger = blocking.rows.larger;
@@ -87,13 +85,13 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
 }
 
 ProductEmitter::Values ProductEmitter::emitSquare(const Panel &panel, int64_t vector, Value at, int64_t count,
-                                                  bool prefetches) {
+                                                  Value ahead) {
   auto lanesType = VectorType::get({blocking.lanes}, b.getI32Type());
   Values columns(blocking.lanes, zeros(lanesType));
   for (int64_t column = 0; column < lanesOf(panel, vector); ++column) {
     Value from = add(at, column * product.getLdb());
-    if (prefetches)
-      prefetch(rhs, add(from, kBytesAhead / bytes));
+    if (ahead)
+      prefetch(rhs, add(ahead, column * product.getLdb()));
     columns[column] = vector::BitCastOp::create(b, lanesType, load(lineType, rhs, from, count));
   }
   columns = transpose(columns);
@@ -134,7 +132,7 @@ void ProductEmitter::emitTransposedCopy(const Panel &panel, const Run &run) {
     Value firstLine = multiply(quotient(first, group), panel.vectors * elements);
     for (int64_t v = 0; v < panel.vectors; ++v) {
       Value at = add(add(firstB, first), v * lanes * product.getLdb());
-      Values lines = emitSquare(panel, v, at, count, /*prefetches=*/false);
+      Values lines = emitSquare(panel, v, at, count);
       // With what fills a tile up, or what there is.
       for (int64_t line = 0; line < (blocking.inTiles ? lanes : (count + group - 1) / group); ++line)
         store(lines[line], copy, inCopy(add(firstLine, (line * panel.vectors + v) * elements)), elements);

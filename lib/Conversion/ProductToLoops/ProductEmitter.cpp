@@ -14,6 +14,8 @@ using exec::ProductPacking;
 
 /// Lines of b that are asked for before they are copied.
 static constexpr int64_t kAhead = 12;
+/// Bytes of a column of b that lies as a line, asked for before it is read.
+static constexpr int64_t kAheadOfColumn = 512;
 
 ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr given, const Blocking &blocking,
                                bool packs)
@@ -348,9 +350,15 @@ ProductEmitter::Values ProductEmitter::emitSumsOfSquares(const Panel &panel, con
         [&](Value step, ValueRange before) {
           Values sums(before);
           Value atA = add(firstA, multiply(step, stepA));
+          // Of each column what is read soon or, behind its end, where the next panel's begins.
+          int64_t near = kAheadOfColumn / bytes,
+                  far = near - product.getK() + blocking.lanes * product.getLdb();
+          Value isBehind = arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
+                                                 add(add(run.begin, step), near), index(product.getK()));
+          Value ahead = arith::SelectOp::create(b, isBehind, index(far), index(near));
           for (int64_t v = 0; v < panel.vectors; ++v) {
             Value at = add(add(firstB, step), v * blocking.lanes * product.getLdb());
-            Values lines = emitSquare(panel, v, at, count, /*prefetches=*/true);
+            Values lines = emitSquare(panel, v, at, count, add(at, ahead));
             for (int64_t l = 0; l < count; l += group)
               for (int64_t r = 0; r < rows.count; ++r) {
                 Value &sum = sums[r * panel.vectors + v];

@@ -145,8 +145,9 @@ private:
   void emitCopy(const Panel &panel, const Run &run);
   void emitTransposedCopy(const Panel &panel, const Run &run);
   /// What a vector's columns have of `count` elements of the contraction from `at` on, as lines; `at` is the
-  /// first column's.
-  Values emitSquare(const Panel &panel, int64_t vector, mlir::Value at, int64_t count, bool prefetches);
+  /// first column's. With `ahead`, as `at`, it asks for an element of each.
+  Values emitSquare(const Panel &panel, int64_t vector, mlir::Value at, int64_t count,
+                    mlir::Value ahead = nullptr);
   void emitCopyOfA(const Band &band, const Run &run);
   /// The first row of the band's block at a place, and how many there are.
   std::pair<mlir::Value, mlir::Value> rowsOfBlock(const Band &band, mlir::Value place);

@@ -352,15 +352,19 @@ module attributes {dsopt.target = #target} {
   func.func nested @few(index, index, memref<16384xf32>, memref<4096xf32>, memref<64xf32>) attributes
       {exec.product = #exec.product<m = 16, n = 4, k = 1024, operands = f32, result = f32, lda = 16, ldb = 4, ldc = 4, transpose_a = true>, graph.range = array<i64: 1>}
 
-  // An a that lies as rows is turned: in registers where few columns are to be multiplied,
+  // An a that lies as rows is turned: in registers where few columns are to be multiplied. At the end of a panel's rows
+  // it is the next one's first elements that are asked for.
   // CHECK-LABEL: func.func nested @turned
   // CHECK-SAME: %[[A:[a-z0-9]*]]: memref<262144xf32>
   // CHECK-NOT: memref.alloca
+  // CHECK: %[[AHEAD:.*]] = arith.select %{{.*}}, %c15488, %c128
+  // CHECK: arith.addi %{{.*}}, %[[AHEAD]]
+  // CHECK: memref.prefetch %[[A]]
   // CHECK: vector.load %[[A]]
   func.func nested @turned(index, index, memref<262144xf32>, memref<8192xf32>, memref<2048xf32>) attributes
       {exec.product = #exec.product<m = 256, n = 8, k = 1024, operands = f32, result = f32, lda = 1024, ldb = 1024, ldc = 8, transpose_b = true>, graph.range = array<i64: 16>}
 
-  // else by a copy, which lanes have to pay for: of these columns' a quarter are empty,
+  // More are copied, which lanes have to pay for: of these columns' a quarter are empty,
   // CHECK-LABEL: func.func nested @copied
   // CHECK-SAME: %[[A:[a-z0-9]*]]: memref<262144xf32>
   // CHECK: vector.load %[[A]]
