@@ -18,6 +18,23 @@
 
 namespace dsopt {
 
+/// What of a processor decides.
+struct Registers {
+  int64_t lanes; ///< of a vector
+  int64_t count; ///< AVX-512 and Arm have 32, what is before AVX-512 has 16
+  bool isHalved; ///< a vector is computed in two halves: half as many bytes of operands are needed in a time
+  explicit Registers(TargetAttr target);
+  /// Rows whose sums fit beside a square of b and a factor.
+  int64_t besideSquare() const { return count - lanes - 3; }
+};
+
+constexpr int64_t kSecondCache = 1 << 20;
+
+/// Bytes of an element of a and b.
+int64_t bytesOf(exec::ProductAttr product);
+/// Whether sums of runs are kept in fp32 until the last, for a result of less.
+bool keepsSums(exec::ProductAttr product);
+
 /// An extent cut as evenly as can be: the first `larger` of `count` panels have `size + 1`, the rest `size`.
 struct Panels {
   int64_t count = 1, size = 0, larger = 0;

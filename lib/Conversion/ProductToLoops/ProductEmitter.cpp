@@ -289,7 +289,7 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
                                                 Source source) {
   if (blocking.packing == ProductPacking::Registers)
     return emitSumsOfSquares(panel, run, rows);
-  auto [firstA, rowStride, stepA] = rowsOfA(run, rows);
+  RowsOfA a = rowsOfA(run, rows);
   bool isTransposed = product.getTransposeA();
   // The panel's first column at the run's first element.
   Value firstB;
@@ -306,12 +306,12 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
           if (asks)
             asks(subtract(step, from));
           if (blocking.asksForRows && isTransposed)
-            prefetchNextLine(rows, firstA, step);
+            prefetchNextLine(rows, a.first, step);
           // Row by row: one broadcast is alive at a time.
-          Value atA = add(firstA, multiply(step, group * stepA));
+          Value atA = add(a.first, multiply(step, group * a.step));
           Values next;
           for (int64_t r = 0; r < rows.count; ++r) {
-            Value factor = emitFactor(add(atA, r * rowStride), isHalf);
+            Value factor = emitFactor(add(atA, r * a.stride), isHalf);
             for (int64_t v = 0; v < panel.vectors; ++v)
               next.push_back(multiplyAdd(factor, line[v], sums[r * panel.vectors + v]));
           }
@@ -331,7 +331,7 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
   if (rows.ahead.first)
     ask(rows.ahead.steps, [&](Value step) { prefetchAhead(rows.ahead, step); });
   if (blocking.asksForRows && !isTransposed)
-    ask(linesOfRun() * rows.count, [&](Value step) { prefetchNextRows(rows, firstA, step); });
+    ask(linesOfRun() * rows.count, [&](Value step) { prefetchNextRows(rows, a.first, step); });
   sums = steps(from, whole, sums, /*isHalf=*/false);
   // An element without a partner, at most once: only the last run may have one.
   if (product.getK() % group)
@@ -341,7 +341,7 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
 
 ProductEmitter::Values ProductEmitter::emitSumsOfSquares(const Panel &panel, const Run &run,
                                                          const Rows &rows) {
-  auto [firstA, rowStride, stepA] = rowsOfA(run, rows);
+  RowsOfA a = rowsOfA(run, rows);
   int64_t elements = blocking.lanes * group, rest = product.getK() % elements;
   Value firstB = add(ofB, add(multiply(panel.column, product.getLdb()), run.begin));
   auto steps = [&](Value from, Value to, ValueRange sums, int64_t count) {
@@ -349,7 +349,7 @@ ProductEmitter::Values ProductEmitter::emitSumsOfSquares(const Panel &panel, con
         from, to, elements,
         [&](Value step, ValueRange before) {
           Values sums(before);
-          Value atA = add(firstA, multiply(step, stepA));
+          Value atA = add(a.first, multiply(step, a.step));
           // Of each column what is read soon or, behind its end, where the next panel's begins.
           int64_t near = kAheadOfColumn / bytes,
                   far = near - product.getK() + blocking.lanes * product.getLdb();
@@ -362,7 +362,7 @@ ProductEmitter::Values ProductEmitter::emitSumsOfSquares(const Panel &panel, con
             for (int64_t l = 0; l < count; l += group)
               for (int64_t r = 0; r < rows.count; ++r) {
                 Value &sum = sums[r * panel.vectors + v];
-                Value factor = emitFactor(add(atA, l * stepA + r * rowStride), /*isHalf=*/l + group > count);
+                Value factor = emitFactor(add(atA, l * a.step + r * a.stride), /*isHalf=*/l + group > count);
                 sum = multiplyAdd(factor, lines[l / group], sum);
               }
           }
