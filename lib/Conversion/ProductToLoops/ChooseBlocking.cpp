@@ -100,9 +100,9 @@ static BlockShape chooseShape(exec::ProductAttr product, const Registers &regist
     int64_t fewest = registers.isHalved ? 4 : 8;
     block.rows = Panels(m, std::max(mostOfRows, fewest / block.columns.largest()));
   };
-  // One block of thirteen rows by two vectors reads b once, where it lies. A packed one is read fast enough
-  // for two blocks by three.
-  bool isOneBlock = registers.count == 32 && m > 8 && m <= 13 && vectors > 4 && !turnsA &&
+  // One block of thirteen rows by two vectors, two cache lines, reads b once, where it lies. A packed one is
+  // read fast enough for two blocks by three.
+  bool isOneBlock = registers.lanes * 4 == kCacheLine && m > 8 && m <= 13 && vectors > 4 && !turnsA &&
                     !product.getPacked() && (bytes == 4 || product.count() * n * k * bytes > kSecondCache);
   if (block.isFew || isOneBlock) {
     block.columns = Panels(vectors, block.isFew ? 1 : 2);
