@@ -31,12 +31,12 @@ def parts():
           "other architectures")
     script, ours = os.path.join(here, "test_gpu.py"), ["--build", build]
     listed = tests(script, *ours, "-list").stdout
-    check("1 x software device" in listed and "cuda layouts" in listed and "cuda reference gpt2-tiny" in listed and "NcclTest: left out, it needs 4 GPUs" in listed, listed)
+    check("1 x software device" in listed and "on_gpu layouts" in listed and "on_gpu reference gpt2-tiny" in listed and "NcclTest: left out, it needs 4 GPUs" in listed, listed)
     said = tests(script, *ours, "-only=reference mlp$|errors").stdout
     check(said.count("\nok ") == 2 and "of PyTorch's" in said and "is for the device in software" in said, said)
     # A GPU with too little memory: the part fails, with what it said, and the next runs.
     done = tests(script, *ours, "-only=reference mlp$|errors", status=1, SOFT_DEVICE="seed=1,arch=80,memory=65536")
-    check("FAILED cuda reference mlp" in done.stdout and "'s memory, which has" in done.stdout and "ok     cuda errors" in done.stdout and "1 parts failed" in done.stderr, done.stdout + done.stderr)
+    check("FAILED on_gpu reference mlp" in done.stdout and "'s memory, which has" in done.stdout and "ok     on_gpu errors" in done.stdout and "1 parts failed" in done.stderr, done.stdout + done.stderr)
     for environment, text in ((dict(SOFT_DEVICE="devices=0"), "no GPU"), (dict(SOFT_DEVICE="arch=75"), "compute capability 7.5, expected 8.0 or newer")):
         done = tests(script, *ours, status=1, **environment)
         check(text in done.stderr and done.stderr.count("error:") == 1, done.stderr)
@@ -47,7 +47,7 @@ def packages():
     with tempfile.TemporaryDirectory() as folder:
         package = os.path.join(folder, "tests.tar")
         said = tests(os.path.join(here, "test_gpu.py"), "--build", build, f"-package={package}", "-arch=sm_80", "-only=reference mlp$").stdout
-        check("packed  cuda reference mlp" in said and "3 programs for sm_80" in said, said)
+        check("packed  on_gpu reference mlp" in said and "3 programs for sm_80" in said, said)
         subprocess.run(["tar", "xf", package], cwd=folder, check=True)
         script = os.path.join(folder, "gpu-tests", "test", "GPU", "test_gpu.py")
         check("of PyTorch's" in tests(script, "-only=reference mlp$").stdout, "a package's part has no result")

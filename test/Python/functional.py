@@ -20,7 +20,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-# Not before: a cuda.py there would be what PyTorch imports under that name.
 sys.path.append(os.path.join(source, "test", "Execution"))
 from saved_weights import safetensors
 

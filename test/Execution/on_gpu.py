@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, what kernels took, and what is said where something is missing.
 
-usage: cuda.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | saves | convolutions | precision | scale | memory | odd | offload | report | errors
+usage: on_gpu.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | saves | convolutions | precision | scale | memory | odd | offload | report | errors
 FOLDER has the device in software. gpu: on the GPUs that are there (./dev test-gpu, which says of which architecture
 and how many), without what only the former can do.
 """
