@@ -20,6 +20,10 @@ int64_t dsopt::bytesOf(exec::ProductAttr product) {
   return product.getOperands().getIntOrFloatBitWidth() / 8;
 }
 
+int64_t dsopt::bytesOfB(exec::ProductAttr product) {
+  return product.count() * product.getN() * product.getK() * bytesOf(product);
+}
+
 bool dsopt::keepsSums(exec::ProductAttr product) {
   return product.getK() > Blocking::kDepth && !product.getResult().isF32();
 }
@@ -43,7 +47,7 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   int64_t link = inTiles ? kTileDepth : group, groups = (depth + link - 1) / link * (link / group);
   if (product.getPacked())
     packedDepth = llvm::alignTo(product.getK(), group);
-  else if (packing == ProductPacking::Fused || packing == ProductPacking::Transpose)
+  else if (copiesB())
     copyElements = groups * columns.largest() * lanes * group;
   if (copiesA) {
     // Blocks would else begin in one set of the first cache.
@@ -52,15 +56,12 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
     blockOfCopyA = groups * widthOfCopyA * group + kBetween / bytes;
     copyOfAElements = bands.largest() * blockOfCopyA;
   }
-  if (inTiles) {
-    sumElements = rows.largest() * columns.largest() * lanes;
-    if (!copiesA && product.getK() % kTileDepth)
-      restElements = rows.largest() * kTileDepth;
-  }
-  if (packing == ProductPacking::Lines) {
+  if (inTiles && !copiesA && product.getK() % kTileDepth)
+    restElements = rows.largest() * kTileDepth;
+  if (packing == ProductPacking::Lines)
     lines = linesAtATime(rows.largest(), Registers(target).count, group);
+  if (inTiles || packing == ProductPacking::Lines)
     sumElements = rows.largest() * columns.largest() * lanes;
-  }
   // Where few panels of columns read them they come from memory, each time at places that it does not
   // foresee.
   constexpr int64_t kFewPanels = 4;
@@ -69,9 +70,8 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   // What is copied is asked for. Where one block of rows reads all of b, once, a panel has a part of lines
   // that are far apart; for a single row to ask would be most of the work.
   bool isReadOnce = packing == ProductPacking::None && rows.count == 1 && product.getM() * group > 1 &&
-                    product.count() * product.getN() * product.getK() * bytes > kSecondCache;
-  asksForLines = columns.count > 1 && !inTiles && !product.getPacked() &&
-                 (packing == ProductPacking::Fused || packing == ProductPacking::Transpose || isReadOnce);
+                    bytesOfB(product) > kSecondCache;
+  asksForLines = columns.count > 1 && !inTiles && !product.getPacked() && (copiesB() || isReadOnce);
   if (!keepsSums(product))
     return;
   // In half the second cache.
@@ -91,7 +91,7 @@ bool dsopt::isCompiled(exec::ProductAttr product, TargetAttr target) {
 
 /// What of them is no matter of other products too.
 static std::string problemOfTiles(exec::ProductAttr product, const Blocking &blocking) {
-  if (blocking.packing != ProductPacking::Fused && blocking.packing != ProductPacking::Transpose)
+  if (!blocking.copiesB())
     return "tiles are of copies of b, expected packing fused or transpose";
   int64_t few = std::min(product.getM(), Blocking::kTileRows);
   if (blocking.rows.size < few)
@@ -121,8 +121,7 @@ std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec:
     return turnsB ? "b lies transposed, expected packing transpose or registers"
                   : "b does not lie transposed, expected packing none, fused or lines";
   bool inLines = blocking.packing == ProductPacking::Lines;
-  bool isCopied = blocking.packing == ProductPacking::Fused || blocking.packing == ProductPacking::Transpose;
-  if (product.getPacked() && (blocking.inTiles || !isCopied))
+  if (product.getPacked() && (blocking.inTiles || !blocking.copiesB()))
     return "b is packed, expected packing fused or transpose, and no tiles";
   if (blocking.inTiles)
     if (std::string problem = problemOfTiles(product, blocking); !problem.empty())

@@ -30,8 +30,9 @@ struct Registers {
 
 constexpr int64_t kSecondCache = 1 << 20;
 
-/// Bytes of an element of a and b.
+/// Bytes of an element of a and b, and of all of b.
 int64_t bytesOf(exec::ProductAttr product);
+int64_t bytesOfB(exec::ProductAttr product);
 /// Whether sums of runs are kept in fp32 until the last, for a result of less.
 bool keepsSums(exec::ProductAttr product);
 
@@ -91,6 +92,11 @@ struct Blocking {
   /// they are not.
   int64_t lines = 0;
 
+  /// A panel of b is read from a copy, or packed.
+  bool copiesB() const {
+    return packing == exec::ProductPacking::Fused || packing == exec::ProductPacking::Transpose;
+  }
+
   /// From one column's elements in a packed b to the next one's; 0: b is not packed.
   int64_t packedDepth = 0;
 
@@ -108,7 +114,7 @@ struct Blocking {
 };
 
 /// What the model chooses for a product with a and b in each other's places, or as they are.
-exec::BlockingAttr chooseSwapped(exec::ProductAttr product, TargetAttr target, bool swaps);
+exec::BlockingAttr chooseBlocking(exec::ProductAttr product, TargetAttr target, bool swaps);
 
 /// What the function of a kernel says (exec::kBlockingAttr), else the model's choice.
 exec::BlockingAttr blockingOf(mlir::Operation *kernel, exec::ProductAttr product, TargetAttr target);

@@ -56,7 +56,7 @@ SmallVector<exec::BlockingAttr> dsopt::otherShapes(exec::ProductAttr product, Ta
                                               ProductPacking::Lines, choice.getCopiesA(), /*resultAhead=*/-1,
                                               choice.getSwaps()));
   // With a and b in the other places one will do: what the model has for them.
-  asked.push_back(chooseSwapped(product, target, !choice.getSwaps()));
+  asked.push_back(chooseBlocking(product, target, !choice.getSwaps()));
   return possible(product, target, choice, asked);
 }
 

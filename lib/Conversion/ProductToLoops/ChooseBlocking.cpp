@@ -103,7 +103,7 @@ static BlockShape chooseShape(exec::ProductAttr product, const Registers &regist
   // One block of thirteen rows by two vectors, two cache lines, reads b once, where it lies. A packed one is
   // read fast enough for two blocks by three.
   bool isOneBlock = registers.lanes * 4 == kCacheLine && m > 8 && m <= 13 && vectors > 4 && !turnsA &&
-                    !product.getPacked() && (bytes == 4 || product.count() * n * k * bytes > kSecondCache);
+                    !product.getPacked() && (bytes == 4 || bytesOfB(product) > kSecondCache);
   if (block.isFew || isOneBlock) {
     block.columns = Panels(vectors, block.isFew ? 1 : 2);
     block.rows = Panels(m, m);
@@ -174,10 +174,10 @@ static Panels chooseBands(exec::ProductAttr product, const Registers &registers,
 /// Whether rows are so few that a b from memory takes longer than they do, and read by lines.
 static bool readsLines(exec::ProductAttr product, const Panels &columns) {
   constexpr int64_t kShort = 16; // vectors of a line
-  int64_t m = product.getM(), bytes = bytesOf(product);
-  int64_t ofB = product.count() * product.getN() * product.getK() * bytes;
+  int64_t m = product.getM();
+  bool isNarrow = bytesOf(product) < 4;
   return !product.getTransposeB() && !product.getPacked() && columns.extent() >= kShort &&
-         m <= (bytes < 4 ? 2 : 4) && ofB > (bytes < 4 || m > 2 ? kLastCache : kSecondCache);
+         m <= (isNarrow ? 2 : 4) && bytesOfB(product) > (isNarrow || m > 2 ? kLastCache : kSecondCache);
 }
 
 static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr target) {
@@ -218,7 +218,7 @@ static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr tar
                                  bands.largest(), packing, copiesA, resultAhead, /*swaps=*/false);
 }
 
-exec::BlockingAttr dsopt::chooseSwapped(exec::ProductAttr product, TargetAttr target, bool swaps) {
+exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target, bool swaps) {
   if (!swaps)
     return chooseAsItIs(product, target);
   // Lines of the result are asked for by no block: the last one's stores are long done.
@@ -231,15 +231,15 @@ exec::BlockingAttr dsopt::chooseSwapped(exec::ProductAttr product, TargetAttr ta
 /// Multiplications that an element of the result takes, with lanes that are empty and what it takes to turn b
 /// and to copy a or, with `swaps`, to turn the result (docs/Performance.md); 1: none but its own.
 static double costOfLanes(exec::ProductAttr computed, const Registers &registers, bool swaps) {
-  int64_t m = computed.getM(), n = computed.getN(), lanes = registers.lanes, bytes = bytesOf(computed);
+  int64_t m = computed.getM(), n = computed.getN(), lanes = registers.lanes;
   constexpr double kCopy = 10, kTurnInRegisters = 2; // for each of the rows or columns that share it
   double cost = double(llvm::alignTo(n, lanes)) / n;
   if (computed.getTransposeB())
     cost *= 1 + (isFewRows(computed, registers) ? kTurnInRegisters : kCopy) / m;
-  if (computed.getTransposeA() && bytes < 4)
+  if (computed.getTransposeA() && bytesOf(computed) < 4)
     cost *= 1 + kCopy / n;
   constexpr int64_t kRows = 8; // of a block
-  int64_t steps = std::min(computed.getK(), Blocking::kDepth) * bytes / 4;
+  int64_t steps = bytesOfRun(computed) / 4;
   if (swaps)
     cost += double(lanes * llvm::Log2_64(lanes)) / (std::min(m, kRows) * std::max<int64_t>(steps, 1));
   return cost;
@@ -264,7 +264,7 @@ static bool swapsOperands(exec::ProductAttr product, TargetAttr target) {
 }
 
 exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {
-  return chooseSwapped(product, target, swapsOperands(product, target));
+  return chooseBlocking(product, target, swapsOperands(product, target));
 }
 
 exec::BlockingAttr dsopt::blockingOf(Operation *kernel, exec::ProductAttr product, TargetAttr target) {

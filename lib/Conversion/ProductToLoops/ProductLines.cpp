@@ -19,12 +19,11 @@ void ProductEmitter::emitBlockOfLines(const Panel &panel, const Run &run, const 
   RowsOfA a = rowsOfA(run, rows);
   Value firstB = add(ofB, add(multiply(run.begin, ldb), panel.column));
   auto overVectors = [&](llvm::function_ref<void(Value vector, int64_t lanes)> body) {
-    bool isCut = lanesOf(panel, panel.vectors - 1) != lanes;
-    loop(index(0), index(panel.vectors - isCut), 1, [&](Value vector, ValueRange) {
+    loop(index(0), index(panel.vectors - panel.isCut), 1, [&](Value vector, ValueRange) {
       body(vector, lanes);
       return Values();
     });
-    if (isCut)
+    if (panel.isCut)
       body(index(panel.vectors - 1), tail);
   };
   auto sumAt = [&](int64_t row, Value vector) {

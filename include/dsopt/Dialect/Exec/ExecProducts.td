@@ -71,8 +71,10 @@ def Exec_BlockingAttr : AttrDef<Exec_Dialect, "Blocking"> {
     the first block of rows makes as it reads it (`fused`) or that is made before (`transpose`), or, where it
     lies transposed and rows are few, a square at a time in registers (`registers`). For rows that are one block
     some lines of b are read at a time, as far as the panel goes, and sums are kept in a buffer (`lines`): more
-    vectors than registers have room for. With `copies_a` a band of a is copied before. A block asks for the lines of the result of the block that is `result_ahead` further on
-    before it has its own sums; -1: it does not.
+    vectors than registers have room for. With `copies_a` a band of a is copied before. A block asks for the lines
+    of the result of the block that is `result_ahead` further on before it has its own sums; -1: it does not. With
+    `swaps` the kernel computes the transposed product: a and b change places in all of this, vectors are of the
+    result's rows, and a block is turned before it is stored.
 
     ```mlir
     #exec.blocking<rows = 8, vectors = 3, band = 16, packing = fused>
