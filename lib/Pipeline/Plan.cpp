@@ -150,8 +150,8 @@ Plan::Plan(ModuleOp module, TargetAttr target)
 static void memoryClasses(llvm::json::OStream &json, MemoryOp memory) {
   auto live = memory ? memory->getAttrOfType<DictionaryAttr>(kLiveAttr) : DictionaryAttr();
   for (StringRef name : kMemoryClasses)
-    if (live && live.contains(name))
-      json.attribute(name, entryOf(memory, kLiveAttr, name));
+    if (auto bytes = live ? live.getAs<IntegerAttr>(name) : IntegerAttr())
+      json.attribute(name, bytes.getInt());
 }
 
 static void printJson(const Plan &plan, llvm::raw_ostream &out) {

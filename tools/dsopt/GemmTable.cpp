@@ -78,10 +78,11 @@ private:
 static exec::BlockingAttr readBlocking(MLIRContext &context, Entry &entry) {
   int64_t rows = entry.integer("rows", 1), vectors = entry.integer("vectors", 1),
           band = entry.integer("band", 1);
-  StringRef packing = entry.text("packing", "none, fused, transpose, registers or lines");
+  constexpr llvm::StringLiteral kExpected = "none, fused, transpose, registers or lines";
+  StringRef packing = entry.text("packing", kExpected);
   std::optional<exec::ProductPacking> known = exec::symbolizeProductPacking(packing);
   if (!known)
-    entry.fail("packing", "is '" + packing + "', expected none, fused, transpose, registers or lines");
+    entry.fail("packing", "is '" + packing + "', expected " + kExpected);
   bool copiesA = entry.flag("copies_a");
   return exec::BlockingAttr::get(&context, rows, vectors, band, *known, copiesA,
                                  entry.integer("result_ahead", 0, -1), entry.flag("swaps"));
