@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from own_models import save
+from own_models import save, wide_layers
 from runs import MODELS, SOURCE, Run, check, execute, model, relative, train
 from small import initializer, node, value, write
 
@@ -462,18 +462,7 @@ def memory():
 def odd_sizes(folder, rows, activation):
     """A model whose sizes are odd, with a line left over where products are cut at multiples of 2048; with GELU lines are as long as a product takes that has an epilogue."""
     width, depth = (4104, 16) if activation == "Gelu" else (4097, 9)
-    random = np.random.default_rng(0)
-    weights = [numpy_helper.from_array((random.standard_normal(shape) * 0.05).astype(np.float32), name)
-               for name, shape in (("in", (11, depth)), ("up", (width, depth)), ("bias", (width,)), ("down", (width, depth)), ("out", (7, depth)))]
-    nodes = [helper.make_node(*node, **attributes) for node, attributes in (
-        (("MatMul", ["x", "in"], ["a"]), {}), (("Tanh", ["a"], ["h"]), {}), (("Gemm", ["h", "up", "bias"], ["u"]), {"transB": 1}),
-        ((activation, ["u"], ["r"]), {"approximate": "tanh"} if activation == "Gelu" else {}), (("MatMul", ["r", "down"], ["d"]), {}), (("Add", ["d", "h"], ["s"]), {}),
-        (("Gemm", ["s", "out"], ["logits"]), {"transB": 1}), (("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"]), {}))]
-    path, data = os.path.join(folder, f"odd{rows}.onnx"), os.path.join(folder, f"odd{rows}.npz")
-    save(path, nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 11]),
-                       helper.make_tensor_value_info("labels", TensorProto.INT64, [rows])], weights, 20)
-    np.savez(data, x=random.standard_normal((8 * rows, 11)).astype(np.float32), labels=random.integers(0, 7, 8 * rows))
-    return path, data
+    return wide_layers(folder, rows, 11, depth, width, opset=20, batches=8, activation=activation)
 
 
 def wide_heads(place):

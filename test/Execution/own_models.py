@@ -3,8 +3,9 @@ import json
 import os
 import tempfile
 
+import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 from runs import check, execute, Run
 from saved_weights import safetensors
@@ -15,6 +16,22 @@ def save(path, nodes, inputs, initializers, opset, *domains):
     loss = helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])
     opsets = [helper.make_opsetid(*one) for one in (("", opset), *domains)]
     onnx.save(helper.make_model(helper.make_graph(nodes, "g", inputs, [loss], initializers), opset_imports=opsets, ir_version=10), path)
+
+
+def wide_layers(folder, rows, inputs, width, wide, opset, batches, activation="Relu"):
+    """A layer with a weight [out, in], one with [in, out], a residual around them, small layers beside them; with data."""
+    random = np.random.default_rng(0)
+    weights = [numpy_helper.from_array((random.standard_normal(shape) * 0.05).astype(np.float32), name)
+               for name, shape in (("in", (inputs, width)), ("up", (wide, width)), ("bias", (wide,)), ("down", (wide, width)), ("out", (7, width)))]
+    nodes = [helper.make_node(*node, **attributes) for node, attributes in (
+        (("MatMul", ["x", "in"], ["a"]), {}), (("Tanh", ["a"], ["h"]), {}), (("Gemm", ["h", "up", "bias"], ["u"]), {"transB": 1}),
+        ((activation, ["u"], ["r"]), {"approximate": "tanh"} if activation == "Gelu" else {}), (("MatMul", ["r", "down"], ["d"]), {}), (("Add", ["d", "h"], ["s"]), {}),
+        (("Gemm", ["s", "out"], ["logits"]), {"transB": 1}), (("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"]), {}))]
+    path, data = os.path.join(folder, f"layers{rows}.onnx"), os.path.join(folder, f"layers{rows}.npz")
+    save(path, nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, inputs]),
+                       helper.make_tensor_value_info("labels", TensorProto.INT64, [rows])], weights, opset)
+    np.savez(data, x=random.standard_normal((batches * rows, inputs)).astype(np.float32), labels=random.integers(0, 7, batches * rows))
+    return path, data
 
 
 def run(dsopt, path, data, *options, status=0):

@@ -10,9 +10,8 @@ import sys
 import tempfile
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
 
-from own_models import check_equal, evaluate, run, save
+from own_models import check_equal, evaluate, run, wide_layers
 from runs import check, execute
 
 dsopt = sys.argv[1]
@@ -23,19 +22,7 @@ TILES = "-tile-products=100k"
 
 
 def build(folder, rows=ROWS):
-    """A layer with a weight [out, in], one with [in, out], a residual around them, small layers beside them."""
-    random = np.random.default_rng(0)
-    weights = [numpy_helper.from_array((random.standard_normal(shape) * 0.05).astype(np.float32), name)
-               for name, shape in (("in", (24, WIDTH)), ("up", (WIDE, WIDTH)), ("bias", (WIDE,)), ("down", (WIDE, WIDTH)), ("out", (7, WIDTH)))]
-    nodes = [helper.make_node(*node, **attributes) for node, attributes in (
-        (("MatMul", ["x", "in"], ["a"]), {}), (("Tanh", ["a"], ["h"]), {}), (("Gemm", ["h", "up", "bias"], ["u"]), {"transB": 1}),
-        (("Relu", ["u"], ["r"]), {}), (("MatMul", ["r", "down"], ["d"]), {}), (("Add", ["d", "h"], ["s"]), {}),
-        (("Gemm", ["s", "out"], ["logits"]), {"transB": 1}), (("SoftmaxCrossEntropyLoss", ["logits", "labels"], ["loss"]), {}))]
-    path, data = os.path.join(folder, f"m{rows}.onnx"), os.path.join(folder, f"d{rows}.npz")
-    save(path, nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 24]),
-                       helper.make_tensor_value_info("labels", TensorProto.INT64, [rows])], weights, 17)
-    np.savez(data, x=random.standard_normal((16 * rows, 24)).astype(np.float32), labels=random.integers(0, 7, 16 * rows))
-    return path, data
+    return wide_layers(folder, rows, 24, WIDTH, WIDE, opset=17, batches=16)
 
 
 with tempfile.TemporaryDirectory() as folder:

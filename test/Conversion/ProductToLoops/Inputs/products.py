@@ -225,6 +225,7 @@ def narrow_cases():
         yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode in ("store", "accumulate")), type="bf16", result=result)
         yield Product(70, 333, 64, turns_a, turns_b, mode=mode, type="bf16", result=result)
         yield Product(77, 3, 1024 + 41, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type="bf16", result=result)
+    # Lines of pairs, and half a pair.
     yield Product(1, 2100, 2 * 1024 + 3, type="bf16", result="bf16", mode="accumulate")
     # One block of rows, which asks for the next panel's lines.
     yield Product(5, 1000, 600, type="bf16")
