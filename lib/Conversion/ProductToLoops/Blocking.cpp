@@ -14,12 +14,17 @@ using exec::ProductPacking;
 Registers::Registers(TargetAttr target)
     : lanes(productLanes(target)),
       count(llvm::Triple(target.getTriple()).isX86() && target.getVectorBits() < 512 ? 16 : 32),
-      isHalved(target.getArch() == "znver4") {}
+      isHalved(target.getArch() == "znver4"),
+      isFar(llvm::Triple(target.getTriple()).isX86() && target.getVectorBits() == 512 &&
+            !target.getArch().starts_with("znver")) {}
 
 int64_t dsopt::bytesOf(exec::ProductAttr product) {
   return product.getOperands().getIntOrFloatBitWidth() / 8;
 }
 
+int64_t dsopt::bytesOfA(exec::ProductAttr product) {
+  return product.count() * product.getM() * product.getK() * bytesOf(product);
+}
 int64_t dsopt::bytesOfB(exec::ProductAttr product) {
   return product.count() * product.getN() * product.getK() * bytesOf(product);
 }
@@ -63,10 +68,13 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   if (inTiles || packing == ProductPacking::Lines)
     sumElements = rows.largest() * columns.largest() * lanes;
   // Where few panels of columns read them they come from memory, each time at places that it does not
-  // foresee.
+  // foresee. From a far cache that takes time of every panel.
   constexpr int64_t kFewPanels = 4;
-  asksForRows = !copiesA && !inTiles && columns.count <= kFewPanels &&
-                product.count() * product.getM() * product.getK() * bytes > kSecondCache;
+  bool isFar = Registers(target).isFar, isRun = isFar && product.getM() * depth * bytes > kSecondCache,
+       isFew = columns.count <= kFewPanels && bytesOfA(product) > kSecondCache;
+  asksForRows = !copiesA && !inTiles && (isFew || isRun);
+  asksInSteps = isFar && !inTiles && packing != ProductPacking::Registers;
+  asksForCopy = asksInSteps && copyElements * bytes > kFirstCache;
   // What is copied is asked for. Where one block of rows reads all of b, once, a panel has a part of lines
   // that are far apart; for a single row to ask would be most of the work.
   bool isReadOnce = packing == ProductPacking::None && rows.count == 1 && product.getM() * group > 1 &&

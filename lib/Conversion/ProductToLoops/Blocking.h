@@ -23,15 +23,18 @@ struct Registers {
   int64_t lanes; ///< of a vector
   int64_t count; ///< AVX-512 and Arm have 32, what is before AVX-512 has 16
   bool isHalved; ///< a vector is computed in two halves: half as many bytes of operands are needed in a time
+  /// The last cache is a mesh, and half as far as memory: Intel's processors with vectors of 512 bits.
+  bool isFar;
   explicit Registers(TargetAttr target);
   /// Rows whose sums fit beside a square of b and a factor.
   int64_t besideSquare() const { return count - lanes - 3; }
 };
 
-constexpr int64_t kSecondCache = 1 << 20;
+constexpr int64_t kFirstCache = 32 * 1024, kSecondCache = 1 << 20;
 
-/// Bytes of an element of a and b, and of all of b.
+/// Bytes of an element of a and b, of all of a, of all of b.
 int64_t bytesOf(exec::ProductAttr product);
+int64_t bytesOfA(exec::ProductAttr product);
 int64_t bytesOfB(exec::ProductAttr product);
 /// Whether sums of runs are kept in fp32 until the last, for a result of less.
 bool keepsSums(exec::ProductAttr product);
@@ -84,6 +87,13 @@ struct Blocking {
 
   /// A block asks for the rows of a that the next one reads.
   bool asksForRows = false;
+
+  /// The lines of a result are asked for one in each of a block's first steps, for what is on its way from a
+  /// far cache is counted; else all at once.
+  bool asksInSteps = false;
+
+  /// A step asks for lines of the copy of b that are read soon: the first cache has no room for it.
+  bool asksForCopy = false;
 
   /// A block asks for its part of the lines of b that the next panel has.
   bool asksForLines = false;

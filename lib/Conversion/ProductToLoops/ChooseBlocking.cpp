@@ -15,7 +15,7 @@ using namespace dsopt;
 
 using exec::ProductPacking;
 
-constexpr int64_t kFirstCache = 32 * 1024, kCacheLine = 64;
+constexpr int64_t kCacheLine = 64;
 /// What of a all panels of columns read should stay in a cache: the second for a band that is copied. Else
 /// the last one will do, whose rows are read in order, and a copy of b serves more of them.
 constexpr int64_t kLastCache = 8 << 20;
@@ -90,7 +90,7 @@ static BlockShape chooseShape(exec::ProductAttr product, const Registers &regist
   // halved need b from the first cache then.
   int64_t ofResult = product.getResult().getIntOrFloatBitWidth() / 8;
   // Bytes of a row of a: no more than three times as many as are stored, or to read them is what takes time.
-  int64_t mostShort = std::min<int64_t>(1024, 3 * n * ofResult);
+  int64_t mostShort = std::min<int64_t>(registers.isFar ? 512 : 1024, 3 * n * ofResult);
   bool isWritten = product.count() * m * n * ofResult > kSecondCache && k <= Blocking::kDepth && m > 6;
   block.isShort = registers.count == 32 && isWritten && k * bytes <= mostShort;
   bool isNarrowResult = ofResult < 4;
@@ -139,13 +139,20 @@ static bool copiesRows(exec::ProductAttr product, const Registers &registers, co
   bool isKept = run * kCacheLine <= kFirstCache;
   if (registers.count == 16 && panels > (isKept ? 2 * kFewPanels : kFewPanels))
     return true;
+  // What comes from a far cache is foreseen within a page of 4 KiB, and lines that are pages apart share one
+  // set of the first cache.
+  constexpr int64_t kPage = 4096;
+  int64_t apart = product.getLda() * bytes;
+  if (registers.isFar && panels > 2 &&
+      (apart % kPage == 0 || (apart > kPage / 4 && ofRun > kSecondCache * 5 / 8)))
+    return true;
   // Blocks wait for their lines in each panel, and longer where a run is larger; to copy takes a quarter of a
   // panel. Few rows are few blocks to share what the first of a panel waits for.
   bool isWhole = registers.count == 32 && !registers.isHalved;
   bool isLong = isWhole && product.getK() > Blocking::kDepth && ofRun <= kSecondCache;
-  int64_t fewPanels = !isWhole || ofRun > 2 * kSecondCache ? 2
-                      : ofRun > kSecondCache               ? kFewPanels
-                                                           : 2 * kFewPanels;
+  int64_t fewPanels = !isWhole || registers.isFar || ofRun > 2 * kSecondCache ? 2
+                      : ofRun > kSecondCache                                  ? kFewPanels
+                                                                              : 2 * kFewPanels;
   return panels > fewPanels && (collides || isLarge || isLong);
 }
 
@@ -158,6 +165,11 @@ static Panels chooseBands(exec::ProductAttr product, const Registers &registers,
   if (block.isShort && isRead && !product.getTransposeA() && !registers.isHalved &&
       m * ofRow > 2 * kSecondCache)
     inBand = std::min(inBand, kSecondCache / 2 / ofRow);
+  // From a far cache they come too late, unless runs are so long that b would be copied for few of them.
+  constexpr int64_t kShortRun = 2048;
+  if (registers.isFar && isRead && !product.getTransposeA() && ofRow <= kShortRun && m * ofRow > kSecondCache)
+    inBand =
+        std::min(inBand, std::max<int64_t>(kSecondCache / 2 / ofRow, product.getTransposeB() ? 512 : 256));
   if (keepsSums(product))
     inBand = std::min(inBand, kKeptRows);
   const Panels &rows = block.rows;
@@ -208,11 +220,11 @@ static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr tar
   else if (product.getPacked() || (block.rows.count > 1 && isFar) || (block.rows.count > 2 && bytes < 4))
     packing = ProductPacking::Fused;
   // A store to a line that no cache has waits for it. Where blocks are short their lines are asked for blocks
-  // before. Lines that blocks share would be asked for twice.
+  // before. Lines that blocks share would be asked for twice, which pays for far ones.
   constexpr int64_t kSteps = 64;
   bool isWhole = n % registers.lanes == 0 && product.getLdc() % registers.lanes == 0;
   int64_t resultAhead = -1;
-  if (isWhole && k <= Blocking::kDepth && product.count() * m * n * bytes > kSecondCache)
+  if ((isWhole || registers.isFar) && k <= Blocking::kDepth && product.count() * m * n * bytes > kSecondCache)
     resultAhead = (kSteps - 1) * 4 / (k * bytes);
   return exec::BlockingAttr::get(product.getContext(), block.rows.largest(), block.columns.largest(),
                                  bands.largest(), packing, copiesA, resultAhead, /*swaps=*/false);
@@ -258,9 +270,9 @@ static bool swapsOperands(exec::ProductAttr product, TargetAttr target) {
     return true;
   // What rows that lie as columns have of a line is read by one block of them after the other, and by vectors
   // at once: where it comes from memory, and is little, that is faster.
-  return registers.count == 32 && product.getOperands().isF32() && product.getTransposeA() &&
-         !product.getTransposeB() && m <= 4 * registers.lanes && m % registers.lanes == 0 && n >= 2 * m &&
-         (m + n) * k * bytesOf(product) > 2 * kLastCache;
+  return registers.count == 32 && !registers.isFar && product.getOperands().isF32() &&
+         product.getTransposeA() && !product.getTransposeB() && m <= 4 * registers.lanes &&
+         m % registers.lanes == 0 && n >= 2 * m && (m + n) * k * bytesOf(product) > 2 * kLastCache;
 }
 
 exec::BlockingAttr dsopt::chooseBlocking(exec::ProductAttr product, TargetAttr target) {

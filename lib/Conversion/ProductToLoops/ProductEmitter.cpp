@@ -14,6 +14,8 @@ using exec::ProductPacking;
 
 /// Lines of b that are asked for before they are copied.
 static constexpr int64_t kAhead = 12;
+/// Steps before lines of the copy are read, where these ask for them.
+static constexpr int64_t kStepsAhead = 6;
 /// Bytes of a column of b that lies as a line, asked for before it is read.
 static constexpr int64_t kAheadOfColumn = 512;
 
@@ -262,7 +264,7 @@ void ProductEmitter::emitPanel(const Band &band, const Panel &panel, const Run &
 // A block
 //===----------------------------------------------------------------------===//
 
-void ProductEmitter::emitBlock(const Panel &panel, const Run &run, const Rows &rows, Source source) {
+void ProductEmitter::emitBlock(const Panel &panel, const Run &run, Rows rows, Source source) {
   // What sums are added to is here when they are complete, and where they are stored a line that can be
   // written.
   bool isAddedTo = accumulates || (run.isFirst && !blocking.panelsApart);
@@ -270,8 +272,11 @@ void ProductEmitter::emitBlock(const Panel &panel, const Run &run, const Rows &r
     Rows written = rows;
     if (!isAddedTo)
       written.first = add(rows.first, *blocking.resultAhead * rows.count);
-    for (const Line &line : linesOf(panel, written))
-      prefetch(result, line.at, /*isNear=*/true);
+    if (blocking.asksInSteps)
+      rows.asked = written.first;
+    else
+      for (const Line &line : linesOf(panel, written))
+        prefetch(result, line.at, /*isNear=*/true);
   }
   if (blocking.inTiles)
     return emitBlockOfTiles(panel, run, rows);
@@ -328,6 +333,8 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
     sums = steps(from, to, sums, /*isHalf=*/false, asks);
     from = to;
   };
+  if (rows.asked)
+    ask(linesOfResult(panel, rows), [&](Value step) { prefetchResult(panel, rows, step); });
   if (rows.ahead.first)
     ask(rows.ahead.steps, [&](Value step) { prefetchAhead(rows.ahead, step); });
   if (blocking.asksForRows && !isTransposed)
@@ -382,7 +389,10 @@ ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGive
   int64_t inVector = blocking.lanes * group;
   for (int64_t v = 0; v < panel.vectors; ++v) {
     if (source == Source::Copy) {
-      line.push_back(load(lineType, copy, add(inCopy(atCopy), v * inVector), inVector));
+      Value at = add(inCopy(atCopy), v * inVector);
+      if (blocking.asksForCopy)
+        prefetch(copy, add(at, kStepsAhead * panel.vectors * inVector), /*isNear=*/true);
+      line.push_back(load(lineType, copy, at, inVector));
       continue;
     }
     line.push_back(loadLine(add(atGiven, v * blocking.lanes), lanesOf(panel, v), isHalf));

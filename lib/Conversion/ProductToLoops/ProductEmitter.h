@@ -59,6 +59,7 @@ private:
     mlir::Value place;
     Ahead ahead = {};
     mlir::Value skipped = nullptr; ///< rows of the block before these; null: none
+    mlir::Value asked = nullptr;   ///< first of those whose result is asked for in steps; null: it is not
   };
   /// Of a, or of its copy, a block's rows at a run's first element: a row's distance to the next, an
   /// element's.
@@ -90,7 +91,7 @@ private:
              llvm::function_ref<void(mlir::Value place, mlir::Value start, int64_t size, bool isLast)> body,
              bool cutsLast = false);
 
-  void emitBlock(const Panel &panel, const Run &run, const Rows &rows, Source source);
+  void emitBlock(const Panel &panel, const Run &run, Rows rows, Source source);
   Values emitSums(const Panel &panel, const Run &run, const Rows &rows, Source source);
   /// The same with b from registers.
   Values emitSumsOfSquares(const Panel &panel, const Run &run, const Rows &rows);
@@ -116,6 +117,11 @@ private:
     int64_t lanes;
   };
   void emitStores(const Panel &panel, const Run &run, const Rows &rows, mlir::ArrayRef<mlir::Value> sums);
+  /// Asks for one of the lines of a block's result; how many there are.
+  void prefetchResult(const Panel &panel, const Rows &rows, mlir::Value line);
+  int64_t linesOfResult(const Panel &panel, const Rows &rows) const {
+    return panel.vectors * (blocking.swaps ? blocking.lanes : rows.count);
+  }
   /// Where a block's sums belong.
   llvm::SmallVector<Line> linesOf(const Panel &panel, const Rows &rows);
   /// A block's sums, row by row, as the result's lines, and such lines as sums: with swaps they are turned.

@@ -86,6 +86,19 @@ SmallVector<ProductEmitter::Line> ProductEmitter::linesOf(const Panel &panel, co
   return lines;
 }
 
+void ProductEmitter::prefetchResult(const Panel &panel, const Rows &rows, Value line) {
+  if (blocking.swaps) {
+    Value first = add(add(ofC, multiply(add(panel.column, line), ldc)), rows.asked);
+    for (int64_t row = 0; row < rows.count; row += blocking.lanes)
+      prefetch(result, add(first, row), /*isNear=*/true);
+    return;
+  }
+  Value row = add(rows.asked, quotient(line, panel.vectors));
+  Value vector = arith::RemUIOp::create(b, line, index(panel.vectors));
+  prefetch(result, add(add(ofC, multiply(row, ldc)), add(panel.column, multiply(vector, blocking.lanes))),
+           /*isNear=*/true);
+}
+
 void ProductEmitter::overSquares(const Panel &panel, const Rows &rows,
                                  llvm::function_ref<void(int64_t row, int64_t count, int64_t vector)> body) {
   for (int64_t row = 0; row < rows.count; row += blocking.lanes)
