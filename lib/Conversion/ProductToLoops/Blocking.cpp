@@ -75,6 +75,7 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   asksForRows = !copiesA && !inTiles && (isFew || isRun);
   asksInSteps = isFar && !inTiles && packing != ProductPacking::Registers;
   asksForCopy = asksInSteps && copyElements * bytes > kFirstCache;
+  asksForColumns = asksInSteps && product.getTransposeA() && !copiesA;
   // What is copied is asked for. Where one block of rows reads all of b, once, a panel has a part of lines
   // that are far apart; for a single row to ask would be most of the work.
   bool isReadOnce = packing == ProductPacking::None && rows.count == 1 && product.getM() * group > 1 &&

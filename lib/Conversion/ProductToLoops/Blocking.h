@@ -92,8 +92,9 @@ struct Blocking {
   /// far cache is counted; else all at once.
   bool asksInSteps = false;
 
-  /// A step asks for lines of the copy of b that are read soon: the first cache has no room for it.
-  bool asksForCopy = false;
+  /// A step asks for lines that are read soon: of the copy of b, for which the first cache has no room; of an
+  /// a that lies transposed.
+  bool asksForCopy = false, asksForColumns = false;
 
   /// A block asks for its part of the lines of b that the next panel has.
   bool asksForLines = false;

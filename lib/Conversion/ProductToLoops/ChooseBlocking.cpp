@@ -90,9 +90,11 @@ static BlockShape chooseShape(exec::ProductAttr product, const Registers &regist
   // halved need b from the first cache then.
   int64_t ofResult = product.getResult().getIntOrFloatBitWidth() / 8;
   // Bytes of a row of a: no more than three times as many as are stored, or to read them is what takes time.
-  int64_t mostShort = std::min<int64_t>(registers.isFar ? 512 : 1024, 3 * n * ofResult);
+  int64_t mostShort = std::min<int64_t>(1024, 3 * n * ofResult);
   bool isWritten = product.count() * m * n * ofResult > kSecondCache && k <= Blocking::kDepth && m > 6;
-  block.isShort = registers.count == 32 && isWritten && k * bytes <= mostShort;
+  // From a far cache a transposed a comes in time only for many multiplications of each line.
+  block.isShort =
+      registers.count == 32 && isWritten && k * bytes <= mostShort && !(registers.isFar && turnsA);
   bool isNarrowResult = ofResult < 4;
   auto cutShort = [&](int64_t mostOfRows, int64_t mostVectors) {
     block.columns = Panels(vectors, mostVectors);
@@ -139,20 +141,13 @@ static bool copiesRows(exec::ProductAttr product, const Registers &registers, co
   bool isKept = run * kCacheLine <= kFirstCache;
   if (registers.count == 16 && panels > (isKept ? 2 * kFewPanels : kFewPanels))
     return true;
-  // What comes from a far cache is foreseen within a page of 4 KiB, and lines that are pages apart share one
-  // set of the first cache.
-  constexpr int64_t kPage = 4096;
-  int64_t apart = product.getLda() * bytes;
-  if (registers.isFar && panels > 2 &&
-      (apart % kPage == 0 || (apart > kPage / 4 && ofRun > kSecondCache * 5 / 8)))
-    return true;
   // Blocks wait for their lines in each panel, and longer where a run is larger; to copy takes a quarter of a
   // panel. Few rows are few blocks to share what the first of a panel waits for.
   bool isWhole = registers.count == 32 && !registers.isHalved;
   bool isLong = isWhole && product.getK() > Blocking::kDepth && ofRun <= kSecondCache;
-  int64_t fewPanels = !isWhole || registers.isFar || ofRun > 2 * kSecondCache ? 2
-                      : ofRun > kSecondCache                                  ? kFewPanels
-                                                                              : 2 * kFewPanels;
+  int64_t fewPanels = !isWhole || ofRun > 2 * kSecondCache ? 2
+                      : ofRun > kSecondCache               ? kFewPanels
+                                                           : 2 * kFewPanels;
   return panels > fewPanels && (collides || isLarge || isLong);
 }
 

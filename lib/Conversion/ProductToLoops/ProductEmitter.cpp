@@ -14,7 +14,7 @@ using exec::ProductPacking;
 
 /// Lines of b that are asked for before they are copied.
 static constexpr int64_t kAhead = 12;
-/// Steps before lines of the copy are read, where these ask for them.
+/// Steps before lines are read, where these ask for what is read soon.
 static constexpr int64_t kStepsAhead = 6;
 /// Bytes of a column of b that lies as a line, asked for before it is read.
 static constexpr int64_t kAheadOfColumn = 512;
@@ -310,6 +310,8 @@ ProductEmitter::Values ProductEmitter::emitSums(const Panel &panel, const Run &r
                                  source, isHalf);
           if (asks)
             asks(subtract(step, from));
+          if (blocking.asksForColumns)
+            prefetch(lhs, add(a.first, multiply(add(step, kStepsAhead), a.step)), /*isNear=*/true);
           if (blocking.asksForRows && isTransposed)
             prefetchNextLine(rows, a.first, step);
           // Row by row: one broadcast is alive at a time.

@@ -602,62 +602,32 @@ module attributes {dsopt.target = #target} {
   func.func nested @far_long_runs(index, index, memref<1064960xf32>, memref<399360xf32>, memref<1572864xf32>) attributes
       {exec.product = #exec.product<m = 2048, n = 768, k = 520, operands = f32, result = f32, lda = 520, ldb = 768, ldc = 768>, graph.range = array<i64: 12288>}
 
-  // Short contractions have 512 bytes of a.
+  // Few rows by many vectors, unless a lies transposed.
   // CHECK-LABEL: func.func nested @far_short
   // CHECK: :25 = scf.for
   func.func nested @far_short(index, index, memref<524288xf32>, memref<20480xf32>, memref<655360xf32>) attributes
       {exec.product = #exec.product<m = 4096, n = 160, k = 128, operands = f32, result = f32, lda = 128, ldb = 160, ldc = 160>, graph.range = array<i64: 8200>}
 
   // CHECK-LABEL: func.func nested @far_short_columns
-  // CHECK: :16 = scf.for
+  // CHECK: :24 = scf.for
   func.func nested @far_short_columns(index, index, memref<524288xf32>, memref<18432xf32>, memref<589824xf32>) attributes
       {exec.product = #exec.product<m = 4096, n = 144, k = 128, operands = f32, result = f32, lda = 4096, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 4608>}
 
-  // CHECK-LABEL: func.func nested @far_not_short
-  // CHECK: :24 = scf.for
-  func.func nested @far_not_short(index, index, memref<540672xf32>, memref<19008xf32>, memref<589824xf32>) attributes
-      {exec.product = #exec.product<m = 4096, n = 144, k = 132, operands = f32, result = f32, lda = 4096, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 4608>}
-
-  // Rows of a that lie as columns a page apart are copied from three panels on.
-  // CHECK-LABEL: func.func nested @far_pages
-  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<3072xf32>
-  // CHECK: memref.alloca
-  func.func nested @far_pages(index, index, memref<65536xf32>, memref<9216xf32>, memref<147456xf32>) attributes
-      {exec.product = #exec.product<m = 1024, n = 144, k = 64, operands = f32, result = f32, lda = 1024, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 1152>}
-
-  // CHECK-LABEL: func.func nested @far_two_panels
-  // CHECK-NOT: memref.alloca
-  // CHECK: return
-  func.func nested @far_two_panels(index, index, memref<65536xf32>, memref<6144xf32>, memref<98304xf32>) attributes
-      {exec.product = #exec.product<m = 1024, n = 96, k = 64, operands = f32, result = f32, lda = 1024, ldb = 96, ldc = 96, transpose_a = true>, graph.range = array<i64: 768>}
-
-  // Others where a run of them has more than 640 KiB, and a page at most three lines.
+  // Of an a that lies transposed, where it is not copied, the line that is six steps on.
   // CHECK-LABEL: func.func nested @far_columns
-  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<14592xf32>
-  // CHECK: memref.alloca
-  func.func nested @far_columns(index, index, memref<165376xf32>, memref<58368xf32>, memref<104448xf32>) attributes
-      {exec.product = #exec.product<m = 544, n = 192, k = 304, operands = f32, result = f32, lda = 544, ldb = 192, ldc = 192, transpose_a = true>, graph.range = array<i64: 816>}
-
-  // CHECK-LABEL: func.func nested @far_few_columns
-  // CHECK: memref.alloca
-  // CHECK-NOT: memref.alloca
+  // CHECK: %[[SOON:.*]] = arith.addi %{{.*}}, %c6
+  // CHECK: %[[LINE:.*]] = arith.muli %[[SOON]], %c512
+  // CHECK: %[[AT:.*]] = arith.addi %{{.*}}, %[[LINE]]
+  // CHECK: memref.prefetch %arg2[%[[AT]]], read, locality<3>
   // CHECK: return
-  func.func nested @far_few_columns(index, index, memref<162944xf32>, memref<58368xf32>, memref<102912xf32>) attributes
-      {exec.product = #exec.product<m = 536, n = 192, k = 304, operands = f32, result = f32, lda = 536, ldb = 192, ldc = 192, transpose_a = true>, graph.range = array<i64: 804>}
+  func.func nested @far_columns(index, index, memref<32768xf32>, memref<6144xf32>, memref<49152xf32>) attributes
+      {exec.product = #exec.product<m = 512, n = 96, k = 64, operands = f32, result = f32, lda = 512, ldb = 96, ldc = 96, transpose_a = true>, graph.range = array<i64: 384>}
 
-  // CHECK-LABEL: func.func nested @far_near_columns
-  // CHECK: memref.alloca
-  // CHECK-NOT: memref.alloca
+  // CHECK-LABEL: func.func nested @far_copied_columns
+  // CHECK-NOT: memref.prefetch %arg2[{{.*}}], read, locality<3>
   // CHECK: return
-  func.func nested @far_near_columns(index, index, memref<196608xf32>, memref<147456xf32>, memref<49152xf32>) attributes
-      {exec.product = #exec.product<m = 256, n = 192, k = 768, operands = f32, result = f32, lda = 256, ldb = 192, ldc = 192, transpose_a = true>, graph.range = array<i64: 384>}
-
-  // And of several runs.
-  // CHECK-LABEL: func.func nested @far_runs
-  // CHECK: memref.alloca() {alignment = 64 : i64} : memref<49152xf32>
-  // CHECK: memref.alloca
-  func.func nested @far_runs(index, index, memref<131072xf32>, memref<294912xf32>, memref<9216xf32>) attributes
-      {exec.product = #exec.product<m = 64, n = 144, k = 2048, operands = f32, result = f32, lda = 64, ldb = 144, ldc = 144, transpose_a = true>, graph.range = array<i64: 72>}
+  func.func nested @far_copied_columns(index, index, memref<131072xf32>, memref<884736xf32>, memref<27648xf32>) attributes
+      {exec.product = #exec.product<m = 64, n = 432, k = 2048, operands = f32, result = f32, lda = 64, ldb = 432, ldc = 432, transpose_a = true>, graph.range = array<i64: 216>}
 
   // Operands from memory do not change places where it gains no lane.
   // CHECK-LABEL: func.func nested @far_unswapped
