@@ -22,9 +22,6 @@ int64_t dsopt::bytesOf(exec::ProductAttr product) {
   return product.getOperands().getIntOrFloatBitWidth() / 8;
 }
 
-int64_t dsopt::bytesOfA(exec::ProductAttr product) {
-  return product.count() * product.getM() * product.getK() * bytesOf(product);
-}
 int64_t dsopt::bytesOfB(exec::ProductAttr product) {
   return product.count() * product.getN() * product.getK() * bytesOf(product);
 }
@@ -47,6 +44,7 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   if (choice.getResultAhead() >= 0)
     resultAhead = choice.getResultAhead();
   inTiles = multipliesTiles(target, product.getOperands());
+  Registers registers(target);
   int64_t bytes = bytesOf(product), group = 4 / bytes, depth = std::min(product.getK(), kDepth);
   // What fills a tile up is zero.
   int64_t link = inTiles ? kTileDepth : group, groups = (depth + link - 1) / link * (link / group);
@@ -64,16 +62,16 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   if (inTiles && !copiesA && product.getK() % kTileDepth)
     restElements = rows.largest() * kTileDepth;
   if (packing == ProductPacking::Lines)
-    lines = linesAtATime(rows.largest(), Registers(target).count, group);
+    lines = linesAtATime(rows.largest(), registers.count, group);
   if (inTiles || packing == ProductPacking::Lines)
     sumElements = rows.largest() * columns.largest() * lanes;
   // Where few panels of columns read them they come from memory, each time at places that it does not
   // foresee. From a far cache that takes time of every panel.
   constexpr int64_t kFewPanels = 4;
-  bool isFar = Registers(target).isFar, isRun = isFar && product.getM() * depth * bytes > kSecondCache,
-       isFew = columns.count <= kFewPanels && bytesOfA(product) > kSecondCache;
-  asksForRows = !copiesA && !inTiles && (isFew || isRun);
-  asksInSteps = isFar && !inTiles && packing != ProductPacking::Registers;
+  int64_t ofRows = product.getM() * bytes, ofA = product.count() * ofRows * product.getK();
+  bool isStreamed = columns.count <= kFewPanels && ofA > kSecondCache;
+  asksForRows = !copiesA && !inTiles && (isStreamed || (registers.isFar && ofRows * depth > kSecondCache));
+  asksInSteps = registers.isFar && !inTiles && packing != ProductPacking::Registers;
   asksForCopy = asksInSteps && copyElements * bytes > kFirstCache;
   asksForColumns = asksInSteps && product.getTransposeA() && !copiesA;
   // What is copied is asked for. Where one block of rows reads all of b, once, a panel has a part of lines

@@ -23,7 +23,8 @@ struct Registers {
   int64_t lanes; ///< of a vector
   int64_t count; ///< AVX-512 and Arm have 32, what is before AVX-512 has 16
   bool isHalved; ///< a vector is computed in two halves: half as many bytes of operands are needed in a time
-  /// The last cache is a mesh, and half as far as memory: Intel's processors with vectors of 512 bits.
+  /// The last cache is a mesh, and half as far as memory: Intel's processors with vectors of 512 bits, and
+  /// code for whatever has them (x86-64-v4).
   bool isFar;
   explicit Registers(TargetAttr target);
   /// Rows whose sums fit beside a square of b and a factor.
@@ -32,9 +33,8 @@ struct Registers {
 
 constexpr int64_t kFirstCache = 32 * 1024, kSecondCache = 1 << 20;
 
-/// Bytes of an element of a and b, of all of a, of all of b.
+/// Bytes of an element of a and b, and of all of b.
 int64_t bytesOf(exec::ProductAttr product);
-int64_t bytesOfA(exec::ProductAttr product);
 int64_t bytesOfB(exec::ProductAttr product);
 /// Whether sums of runs are kept in fp32 until the last, for a result of less.
 bool keepsSums(exec::ProductAttr product);

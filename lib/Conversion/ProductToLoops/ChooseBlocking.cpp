@@ -156,13 +156,12 @@ static Panels chooseBands(exec::ProductAttr product, const Registers &registers,
   int64_t m = product.getM(), ofRow = bytesOfRun(product);
   bool isRead = block.columns.count > 2;
   int64_t inBand = copiesA ? kSecondCache / ofRow : isRead && m * ofRow > kLastCache ? kLastCache / ofRow : m;
-  // The last cache would lose much of it to a result that is stored. Of a short contraction b is copied soon.
-  if (block.isShort && isRead && !product.getTransposeA() && !registers.isHalved &&
-      m * ofRow > 2 * kSecondCache)
-    inBand = std::min(inBand, kSecondCache / 2 / ofRow);
-  // From a far cache they come too late, unless runs are so long that b would be copied for few of them.
+  // The last cache would lose much of it to a result that is stored, and from a far one it comes too late. Of
+  // short runs b is copied soon.
   constexpr int64_t kShortRun = 2048;
-  if (registers.isFar && isRead && !product.getTransposeA() && ofRow <= kShortRun && m * ofRow > kSecondCache)
+  bool isSoonCopied = registers.isFar ? ofRow <= kShortRun : block.isShort && !registers.isHalved;
+  int64_t mostOfA = registers.isFar ? kSecondCache : 2 * kSecondCache;
+  if (isSoonCopied && isRead && !product.getTransposeA() && m * ofRow > mostOfA)
     inBand =
         std::min(inBand, std::max<int64_t>(kSecondCache / 2 / ofRow, product.getTransposeB() ? 512 : 256));
   if (keepsSums(product))
@@ -208,11 +207,11 @@ static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr tar
   Panels bands = chooseBands(product, registers, block, copiesA);
   // A copy pays where several blocks of rows read it, unless the panel is all of b or b fits the first cache.
   // In 16 bits it also pairs neighbours.
-  bool isFar = block.columns.count > 1 && n * k * bytes > kFirstCache;
+  bool isLarge = block.columns.count > 1 && n * k * bytes > kFirstCache;
   ProductPacking packing = ProductPacking::None;
   if (product.getTransposeB())
     packing = block.isFew ? ProductPacking::Registers : ProductPacking::Transpose;
-  else if (product.getPacked() || (block.rows.count > 1 && isFar) || (block.rows.count > 2 && bytes < 4))
+  else if (product.getPacked() || (block.rows.count > 1 && isLarge) || (block.rows.count > 2 && bytes < 4))
     packing = ProductPacking::Fused;
   // A store to a line that no cache has waits for it. Where blocks are short their lines are asked for blocks
   // before. Lines that blocks share would be asked for twice, which pays for far ones.
