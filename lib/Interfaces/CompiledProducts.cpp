@@ -18,19 +18,28 @@ bool dsopt::multipliesTiles(TargetAttr target, Type operands) {
   return operands.isBF16() && hasFeature(target, "amx-tile") && hasFeature(target, "amx-bf16");
 }
 
+bool dsopt::widensOperands(TargetAttr target, Type operands) {
+  if (!operands.isBF16())
+    return operands.isF16();
+  // Intel's processors with AMX, where they do not show it, do half as much in bf16 as in fp32.
+  bool isSlow = llvm::is_contained({"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"},
+                                   target.getArch());
+  bool hasPairs = hasFeature(target, "avx512bf16") && target.getVectorBits() == 512;
+  return !multipliesTiles(target, operands) && (isSlow || !hasPairs);
+}
+
 bool dsopt::compilesProducts(TargetAttr target, Type operands, Type result) {
-  if (target.getKind() != TargetKind::CPU)
+  if (target.getKind() != TargetKind::CPU || (result != operands && !result.isF32()))
     return false;
-  if (operands.isBF16())
-    return hasFeature(target, "avx512bf16") && target.getVectorBits() == 512 &&
-           (result.isF32() || result.isBF16());
-  // Where there is no fused multiplication and addition it would be a call of a library.
-  return operands.isF32() && result.isF32() &&
-         (!llvm::Triple(target.getTriple()).isX86() || hasFeature(target, "fma"));
+  // Without these instructions it would be a call of a library for each element.
+  bool isX86 = llvm::Triple(target.getTriple()).isX86();
+  bool hasFused = !isX86 || hasFeature(target, "fma"), hasHalves = !isX86 || hasFeature(target, "f16c");
+  return hasFused && (operands.isF32() || operands.isBF16() || (operands.isF16() && hasHalves));
 }
 
 int64_t dsopt::productLanes(TargetAttr target) { return target.getVectorBits() / 32; }
 
 int64_t dsopt::packedElements(TargetAttr target, Type operands, int64_t n, int64_t k) {
-  return llvm::alignTo(n, productLanes(target)) * llvm::alignTo(k, 32 / operands.getIntOrFloatBitWidth());
+  int64_t inLane = widensOperands(target, operands) ? 1 : 32 / operands.getIntOrFloatBitWidth();
+  return llvm::alignTo(n, productLanes(target)) * llvm::alignTo(k, inLane);
 }

@@ -55,10 +55,6 @@ bool dsopt::convertsF16(TargetAttr target) {
   return target.getKind() == TargetKind::CUDA || llvm::is_contained(statedFeatures(target), "f16c");
 }
 
-bool dsopt::multipliesBF16(TargetAttr target) {
-  return target.getKind() == TargetKind::CUDA || llvm::is_contained(statedFeatures(target), "avx512bf16");
-}
-
 llvm::FailureOr<dsopt::TargetAttr> dsopt::resolveTarget(Location loc, StringRef arch, int64_t threads) {
   llvm::Triple triple(llvm::sys::getProcessTriple());
   std::string cpu = arch.str();

@@ -11,7 +11,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from own_models import check_layouts, evaluate, run, save
-from runs import HAS_BF16, SOURCE, check, model
+from runs import SOURCE, check, model
 
 sys.path.append(os.path.join(SOURCE, "test", "Conversion", "KernelToLLVM", "Inputs"))
 from philox import kept
@@ -89,10 +89,9 @@ def check_gpt(folder):
     check(np.allclose(without.losses, plain.losses, rtol=1e-5), f"-dropout=off: {without.losses}, without dropout {plain.losses}")
     evaluated = [evaluate(dsopt, name, data) for name in (path, model("gpt2-tiny")[0])]
     check(evaluated[0] > 0 and abs(evaluated[0] / evaluated[1] - 1) < 1e-6, f"evaluation with dropout: {evaluated[0]}, without {evaluated[1]}")
-    if HAS_BF16:
-        narrow = [layout(1, 1, 0, "-precision=bf16"), layout(2, 2, 3, "-precision=bf16")]
-        check(narrow[0].hash == narrow[1].hash, "bf16: two hashes")
-        check(np.allclose(narrow[0].losses, first.losses, rtol=0.02), f"bf16: {narrow[0].losses}, fp32 {first.losses}")
+    narrow = [layout(1, 1, 0, "-precision=bf16"), layout(2, 2, 3, "-precision=bf16")]
+    check(narrow[0].hash == narrow[1].hash, "bf16: two hashes")
+    check(np.allclose(narrow[0].losses, first.losses, rtol=0.02), f"bf16: {narrow[0].losses}, fp32 {first.losses}")
     print(f"gpt2-tiny with dropout: {len(runs) + 2} layouts, one hash {first.hash[:16]}, losses {', '.join(first.loss_text)}", flush=True)
 
 

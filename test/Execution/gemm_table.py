@@ -114,7 +114,7 @@ with tempfile.TemporaryDirectory() as folder:
     refused(table(dict(cut, row=1)), "products[0].row is no key of a table")
     refused(table({key: cut[key] for key in cut if key != "band"}), "products[0].band is missing, expected an integer of 1 or more")
     refused(table(dict(cut, packing="tight")), "products[0].packing is 'tight', expected none, fused, transpose, registers or lines")
-    refused(table(dict(cut, operands="f64")), "products[0].operands is 'f64', expected f32 or bf16")
+    refused(table(dict(cut, operands="f64")), "products[0].operands is 'f64', expected f32, bf16 or f16")
     refused(table(cut, cut), "products[1].m begins a second choice for a product, which products[0] has already")
     refused(table(dict(cut, rows=6, vectors=3, packing="transpose")), "b does not lie transposed, expected packing none, fused or lines")
     tune = [dsopt, small, f"-data={at('small.npz')}", f"-tune={at('x.json')}"]

@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 
-from runs import HAS_BF16, check, execute, model, train
+from runs import check, execute, model, train
 
 dsopt = sys.argv[1]
 LAYOUTS = ([], ["-dp=2"], ["-zero=1", "-dp=2"], ["-zero=2", "-dp=2", "-grad-clip=1"], ["-zero=3"], ["-zero=3", "-dp=2", "-gather-window=2"],
@@ -32,7 +32,7 @@ for name, optimizer, states in (("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1), ("
     # One model in all layouts, the others where they differ most.
     layouts = LAYOUTS if name == "gpt2-tiny" else LAYOUTS[-2:]
     for layout in layouts:
-        for precision in ("fp32", *["bf16"] * HAS_BF16):
+        for precision in ("fp32", "bf16"):
             dp = 2 if "-dp=2" in layout else 1
             options = [*layout, f"-precision={precision}", f"-optimizer={optimizer}", f"-micro-batches={4 // dp}", "-reduction-shards=2", "-prefetch=1",
                        "-accumulate=local", *(["-momentum=0.9"] if optimizer == "sgd" else [])]

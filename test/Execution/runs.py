@@ -15,8 +15,6 @@ import numpy as np
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MODELS = os.path.join(SOURCE, "test", "Models")
-#: Elsewhere a program for this processor has everything in fp32, whatever -precision=bf16 says.
-HAS_BF16 = "avx512_bf16" in open("/proc/cpuinfo").read()
 # OpenMPI as root, more ranks than cores.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"]
 

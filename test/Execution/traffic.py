@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from runs import HAS_BF16, check, execute, model, train
+from runs import check, execute, model, train
 
 dsopt = sys.argv[1]
 
@@ -24,8 +24,6 @@ def plan(name, *options):
 # bf16 on the wire where they are stored so, gradients where they have their type.
 for width, gradient_width, precision in ((4, 4, []), (2, 4, ["-precision=bf16"]),
                                          (2, 2, ["-precision=bf16", "-gradient-type=param"])):
-    if precision and not HAS_BF16:
-        continue
     P, G = width * 6922, gradient_width * 6922
     for n, zero, order in [(n, z, o) for n in (2, 4) for z in range(4) for o in ("local", "sharded")]:
         k = 2 * n

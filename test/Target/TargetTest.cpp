@@ -3,6 +3,7 @@
 #include "dsopt/Target/Target.h"
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Interfaces/CompiledProducts.h"
 #include "dsopt/Pipeline/RegisterAll.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Session.h"
@@ -198,9 +199,11 @@ TEST_F(Target, ResolvesArchitectures) {
   EXPECT_EQ(v3->getVectorBits(), 256);
   EXPECT_TRUE(llvm::is_contained(statedFeatures(*v4), "avx512vl"));
   EXPECT_EQ(v4->getVectorBits(), 512);
-  EXPECT_FALSE(multipliesBF16(*v4));
   EXPECT_TRUE(convertsF16(*v4));
-  EXPECT_TRUE(multipliesBF16(*zen4));
+  Type f32 = Float32Type::get(loc().getContext()), bf16 = BFloat16Type::get(loc().getContext());
+  EXPECT_TRUE(widensOperands(*v3, bf16) && widensOperands(*v4, bf16) && !widensOperands(*v3, f32));
+  EXPECT_FALSE(widensOperands(*zen4, bf16));
+  EXPECT_TRUE(widensOperands(*zen4, Float16Type::get(loc().getContext())));
   EXPECT_TRUE(failed(resolveTarget(loc(), "i8080", 1)));
   EXPECT_NE(message.find("unknown -arch=i8080, expected native"), std::string::npos) << message;
 }

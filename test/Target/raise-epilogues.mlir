@@ -245,8 +245,8 @@ module attributes {dsopt.target = #host, dsopt.options = {precision = "bf16"}} {
 
 // -----
 
-// Without AVX-512 BF16 products of bf16 are the library's.
-#host = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = ["+avx2", "+fma"]>
+// Without fused multiplications products are the library's.
+#host = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v2", threads = 1, vector_bits = 128, features = ["+sse4.2"]>
 module attributes {dsopt.target = #host, dsopt.options = {precision = "bf16"}} {
   graph.parameter @b : tensor<32xf32> from "b" at 0 bytes 128
   // CHECK-LABEL: @library

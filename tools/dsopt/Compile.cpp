@@ -205,7 +205,7 @@ Stage dsopt::takeOptions(ModuleOp module, const ParsedOptions &options, const La
     return stage;
   }
   setCompileOptions(module, options, launcher, command);
-  choosePrecision(module);
+  checkPrecision(module);
   return stage;
 }
 

@@ -387,9 +387,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   setOption(module, "run_defaults", defaults.getDictionary(module.getContext()));
 }
 
-void choosePrecision(ModuleOp module) {
-  StringRef precision = getOption(module, "precision", StringRef("fp32"));
-  if (precision == "fp32")
+void checkPrecision(ModuleOp module) {
+  if (getOption(module, "precision", StringRef("fp32")) != "fp16")
     return;
   StringRef arch = getOption(module, "arch", StringRef("native"));
   auto present = module->getAttrOfType<TargetAttr>(kTargetAttr);
@@ -397,18 +396,8 @@ void choosePrecision(ModuleOp module) {
       present ? FailureOr<TargetAttr>(present)
               : resolveTarget(module.getLoc(), isForDevice(module) ? TargetKind::CUDA : TargetKind::CPU, arch,
                               /*threads=*/1);
-  if (failed(target))
-    return;
-  if (precision == "fp16") {
-    if (!convertsF16(*target))
-      throw Error(1, "-precision=fp16 needs F16C, which " + target->getArch().str() + " has not");
-    return;
-  }
-  if (multipliesBF16(*target))
-    return;
-  llvm::errs() << "dsopt: warning: " << target->getArch()
-               << " has no AVX-512 BF16: -precision=bf16 is ignored, everything is fp32\n";
-  setOption(module, "precision", Builder(module.getContext()).getStringAttr("fp32"));
+  if (succeeded(target) && !convertsF16(*target))
+    throw Error(1, "-precision=fp16 needs F16C, which " + target->getArch().str() + " has not");
 }
 
 std::string describeModelType(ModuleOp module) {

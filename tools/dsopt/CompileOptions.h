@@ -29,9 +29,8 @@ LauncherInfo findLauncher(const runtime::ParsedOptions &options);
 void setCompileOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options,
                        const LauncherInfo &launcher, const std::string &commandLine);
 
-/// Where the target cannot multiply bf16, -precision=bf16 becomes fp32, with a warning; where it cannot
-/// convert f16, -precision=fp16 is an error.
-void choosePrecision(mlir::ModuleOp module);
+/// Throws for -precision=fp16 where the target cannot convert f16.
+void checkPrecision(mlir::ModuleOp module);
 
 /// One line about a model whose parameters are all of a narrow type; empty otherwise.
 std::string describeModelType(mlir::ModuleOp module);

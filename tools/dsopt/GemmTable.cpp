@@ -89,11 +89,15 @@ static exec::BlockingAttr readBlocking(MLIRContext &context, Entry &entry) {
 }
 
 static exec::GemmChoiceAttr readChoice(MLIRContext &context, Entry &entry) {
-  StringRef operands = entry.text("operands", "f32 or bf16");
-  if (operands != "f32" && operands != "bf16")
-    entry.fail("operands", "is '" + operands + "', expected f32 or bf16");
+  constexpr llvm::StringLiteral kExpected = "f32, bf16 or f16";
+  StringRef operands = entry.text("operands", kExpected);
   Builder builder(&context);
-  Type type = operands == "f32" ? Type(builder.getF32Type()) : Type(builder.getBF16Type());
+  Type type = operands == "f32"    ? Type(builder.getF32Type())
+              : operands == "bf16" ? Type(builder.getBF16Type())
+              : operands == "f16"  ? Type(builder.getF16Type())
+                                   : Type();
+  if (!type)
+    entry.fail("operands", "is '" + operands + "', expected " + kExpected);
   int64_t m = entry.integer("m", 1), n = entry.integer("n", 1), k = entry.integer("k", 1);
   bool turnsA = entry.flag("transpose_a"), turnsB = entry.flag("transpose_b");
   int64_t batch = entry.integer("batch", 1, 1);

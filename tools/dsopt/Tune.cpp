@@ -84,7 +84,7 @@ struct Machine {
   explicit Machine(TargetAttr target) : pool(target.getThreads(), /*spin=*/20000, runtime::prepareThread) {
     runtime::limitLibraries(statedFeatures(target));
     rt.pool = &pool;
-    rt.prepareTiles(DSOPT_BF16);
+    rt.prepareTiles(DSOPT_F16);
   }
 
   /// Leaves nothing of a product in a cache. In a step its operands were written long before; and a way would
@@ -109,7 +109,7 @@ private:
 
 /// The product as the library takes it; it adds to nothing.
 static dsopt_gemm libraryProduct(exec::ProductAttr product) {
-  auto typeOf = [](Type type) { return type.isF32() ? DSOPT_F32 : DSOPT_BF16; };
+  auto typeOf = [](Type type) { return type.isF32() ? DSOPT_F32 : type.isF16() ? DSOPT_F16 : DSOPT_BF16; };
   dsopt_gemm gemm = {};
   gemm.m = product.getM(), gemm.n = product.getN(), gemm.k = product.getK();
   gemm.transpose_a = product.getTransposeA(), gemm.transpose_b = product.getTransposeB();

@@ -144,7 +144,7 @@ def KernelToLLVM : Pass<"kernel-to-llvm", "::mlir::ModuleOp"> {
     body becomes an internal function of bare pointers that do not alias; the
     kernel's name goes to a function of the type `dsopt_kernel`
     (include/dsopt/Runtime/ABI.h) that loads the pointers and calls it. Where the module's target has no
-    instruction that rounds to bf16, integers do, to the nearest and of two to the even one.
+    instruction that rounds to bf16, integers do, to the nearest and of two to the even one; bf16 is then i16.
 
     ```mlir
     llvm.func internal @kernel0.body(%lo: i64, %hi: i64, %x: !llvm.ptr {llvm.noalias}, %r: !llvm.ptr {llvm.noalias})
@@ -195,12 +195,13 @@ def ProductToLoops : Pass<"product-to-loops", "::mlir::func::FuncOp"> {
 
     An element of the result is a chain of fused multiplications and additions over each run, from 0; runs
     are added in order, the first to what is there or to the addend. So its bits do not depend on how
-    blocks are chosen or the range is cut. In bf16, which takes AVX-512 BF16, a link of the chain is two
-    neighbours, as VDPBF16PS adds them, and a result in bf16 is rounded once, when its sum is complete. On a
-    processor with AMX a link is what TDPBF16PS adds: 32 elements, those that are missing at the end zero.
+    blocks are chosen or the range is cut. In bf16 with AVX-512 BF16 a link of the chain is two neighbours, as
+    VDPBF16PS adds them; on a processor with AMX it is what TDPBF16PS adds: 32 elements, those that are missing
+    at the end zero. Where a processor has neither, or half of fp32's rate, and in f16, a and b are extended to
+    fp32 as they are copied. A result in 16 bits is rounded once, when its sum is complete.
 
-    Scratch is on the stack: a panel of b (192 KiB), where columns of a lie far apart some rows of it (512 KiB),
-    and sums of such rows where the result is in bf16.
+    Scratch is on the stack: a panel of b (192 KiB), where columns of a lie far apart or it is extended some rows
+    of it (512 KiB), and sums of such rows where the result is in 16 bits.
 
     ```mlir
     func.func nested @product0(index, index, memref<32xf32>, memref<8xf32>, memref<16xf32>) attributes {exec.product = ...}

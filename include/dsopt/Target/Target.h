@@ -49,8 +49,6 @@ std::string featureText(TargetAttr target);
 
 /// Whether the target converts f16.
 bool convertsF16(TargetAttr target);
-/// Whether the target multiplies bf16 and rounds to it.
-bool multipliesBF16(TargetAttr target);
 
 /// A program as text.
 struct ProgramTable {
@@ -126,14 +124,14 @@ struct KnownKernels {
 
 /// Groups a host's kernels, as they are before `passes` lower them, and looks in the cache for what that
 /// becomes: a group's name is the hash of the kernels' text, their target, `passes`, and the build IDs of all
-/// libraries here. Kernels whose object is found become declarations in the LLVM dialect. Nothing is known for
-/// devices, without a cache, and where a library has no build ID.
+/// libraries here. Kernels whose object is found become declarations in the LLVM dialect. Nothing is known
+/// for devices, without a cache, and where a library has no build ID.
 KnownKernels findKnownKernels(mlir::ModuleOp module, llvm::StringRef passes, const ObjectOptions &options);
 
 /// Compiles the functions and constants of the LLVM dialect, `options.threads`
 /// at a time, and `program`, `model` and, if there are any, `images` as the object's tables; no kernels of a
-/// device. What is compiled together, and the order of the objects, depend neither on the number of threads nor
-/// on what is `known`.
+/// device. What is compiled together, and the order of the objects, depend neither on the number of threads
+/// nor on what is `known`.
 llvm::LogicalResult emitObjects(mlir::ModuleOp module, const ObjectOptions &options,
                                 const ProgramTable &program, llvm::StringRef model, ObjectBuffers &objects,
                                 llvm::StringRef images = "", KnownKernels known = {});

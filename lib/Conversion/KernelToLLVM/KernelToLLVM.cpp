@@ -14,6 +14,7 @@
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/AMX/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -39,16 +40,19 @@ struct KernelToLLVM : impl::KernelToLLVMBase<KernelToLLVM> {
           function->removeAttr(name);
       }
 
+    LowerToLLVMOptions options(context);
+    options.useBarePtrCallConv = true;
+    LLVMTypeConverter converter(context, options);
     if (lacksBF16(module)) {
       RewritePatternSet expansions(context);
       arith::populateExpandBFloat16Patterns(expansions);
       if (failed(applyPatternsGreedily(module, std::move(expansions))))
         return signalPassFailure();
+      // What is left are bits. As floats LLVM would extend them, and round them again, where it moves them.
+      module.walk(toBits);
+      converter.addConversion([](BFloat16Type type) { return IntegerType::get(type.getContext(), 16); });
     }
 
-    LowerToLLVMOptions options(context);
-    options.useBarePtrCallConv = true;
-    LLVMTypeConverter converter(context, options);
     RewritePatternSet patterns(context);
     arith::populateArithToLLVMConversionPatterns(converter, patterns);
     arith::populateCeilFloorDivExpandOpsPatterns(patterns);
@@ -78,6 +82,22 @@ private:
     auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
     return target && llvm::none_of(target.getFeatures().getAsValueRange<StringAttr>(),
                                    [](StringRef feature) { return feature == "+avx512bf16"; });
+  }
+  /// A constant of bf16 as one of its bits.
+  static void toBits(arith::ConstantOp constant) {
+    Type type = constant.getType(), bits = IntegerType::get(constant.getContext(), 16);
+    if (!getElementTypeOrSelf(type).isBF16())
+      return;
+    TypedAttr value;
+    if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      value = elements.bitcast(bits);
+    else
+      value = IntegerAttr::get(bits, cast<FloatAttr>(constant.getValue()).getValue().bitcastToAPInt());
+    OpBuilder builder(constant);
+    Value given = arith::ConstantOp::create(builder, constant.getLoc(), value);
+    constant.replaceAllUsesWith(
+        arith::BitcastOp::create(builder, constant.getLoc(), type, given).getResult());
+    constant.erase();
   }
   /// Makes `body` internal and gives its name to a function of the ABI's type.
   void wrap(ModuleOp module, LLVM::LLVMFuncOp body) {

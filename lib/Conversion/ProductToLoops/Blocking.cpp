@@ -44,8 +44,11 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   if (choice.getResultAhead() >= 0)
     resultAhead = choice.getResultAhead();
   inTiles = multipliesTiles(target, product.getOperands());
+  isWidened = widensOperands(target, product.getOperands());
   Registers registers(target);
-  int64_t bytes = bytesOf(product), group = 4 / bytes, depth = std::min(product.getK(), kDepth);
+  int64_t bytes = bytesOf(product), depth = std::min(product.getK(), kDepth);
+  bytesOfCopy = isWidened ? 4 : bytes;
+  int64_t group = 4 / bytesOfCopy;
   // What fills a tile up is zero.
   int64_t link = inTiles ? kTileDepth : group, groups = (depth + link - 1) / link * (link / group);
   if (product.getPacked())
@@ -55,8 +58,13 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   if (copiesA) {
     // Blocks would else begin in one set of the first cache.
     constexpr int64_t kBetween = 64;
-    widthOfCopyA = inTiles ? tilesOf(rows.largest()) * kTileRows : llvm::PowerOf2Ceil(rows.largest());
-    blockOfCopyA = groups * widthOfCopyA * group + kBetween / bytes;
+    if (product.getTransposeA()) {
+      widthOfCopyA = inTiles ? tilesOf(rows.largest()) * kTileRows : llvm::PowerOf2Ceil(rows.largest());
+      blockOfCopyA = groups * widthOfCopyA * group + kBetween / bytesOfCopy;
+    } else {
+      depthOfCopyA = depth + kBetween / bytesOfCopy;
+      blockOfCopyA = rows.largest() * depthOfCopyA;
+    }
     copyOfAElements = bands.largest() * blockOfCopyA;
   }
   if (inTiles && !copiesA && product.getK() % kTileDepth)
@@ -72,7 +80,7 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
   bool isStreamed = columns.count <= kFewPanels && ofA > kSecondCache;
   asksForRows = !copiesA && !inTiles && (isStreamed || (registers.isFar && ofRows * depth > kSecondCache));
   asksInSteps = registers.isFar && !inTiles && packing != ProductPacking::Registers;
-  asksForCopy = asksInSteps && copyElements * bytes > kFirstCache;
+  asksForCopy = asksInSteps && copyElements * bytesOfCopy > kFirstCache;
   asksForColumns = asksInSteps && product.getTransposeA() && !copiesA;
   // What is copied is asked for. Where one block of rows reads all of b, once, a panel has a part of lines
   // that are far apart; for a single row to ask would be most of the work.
@@ -88,8 +96,7 @@ Blocking::Blocking(exec::ProductAttr given, TargetAttr target, exec::BlockingAtt
 }
 
 int64_t Blocking::scratchBytes() const {
-  return (copyElements + copyOfAElements + restElements) * bytesOf(product) +
-         (apartElements + sumElements) * 4;
+  return (copyElements + copyOfAElements + restElements) * bytesOfCopy + (apartElements + sumElements) * 4;
 }
 
 bool dsopt::isCompiled(exec::ProductAttr product, TargetAttr target) {
@@ -147,7 +154,9 @@ std::string dsopt::problemOf(exec::ProductAttr product, TargetAttr target, exec:
       !inRegisters && !inLines && !blocking.inTiles && needed > registers.count)
     return llvm::formatv("sums, a line of b and a factor take {0} registers, and there are {1}", needed,
                          registers.count);
-  if (blocking.copiesA && !turnsA)
+  if (blocking.isWidened && !blocking.copiesA)
+    return "a is widened as it is copied, expected copies_a";
+  if (blocking.copiesA && !turnsA && !blocking.isWidened)
     return "a does not lie transposed, expected no copies_a";
   if (isNarrow && turnsA && !blocking.copiesA)
     return "a lies transposed in 16 bits, expected copies_a";

@@ -6,7 +6,8 @@
 // rest follows from it. None of it changes a bit: each element is one chain of fused
 // multiplications and additions for kDepth elements of the contraction at a time, from 0,
 // and these sums are added in order. In bf16 on a processor with AMX a link of the chain is what
-// an instruction adds: kTileDepth elements.
+// an instruction adds: kTileDepth elements. Operands of 16 bits that the processor does not multiply are
+// copied in fp32, where the same holds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,13 +64,15 @@ struct Blocking {
   /// Of AMX: rows of a tile, unless a product has fewer, and elements of the contraction that one has.
   static constexpr int64_t kTileRows = 16, kTileDepth = 32;
 
-  int64_t lanes = 0;    ///< of a vector
-  bool inTiles = false; ///< a block's sums are tiles, each of a vector's columns
-  Panels rows;          ///< of rows
-  Panels columns;       ///< of vectors; the last vector may have fewer columns
+  int64_t lanes = 0;      ///< of a vector
+  bool inTiles = false;   ///< a block's sums are tiles, each of a vector's columns
+  bool isWidened = false; ///< copies are in fp32 of less: all of a, b but where it is packed
+  Panels rows;            ///< of rows
+  Panels columns;         ///< of vectors; the last vector may have fewer columns
   /// Of blocks of rows: what all columns are computed for, one after the other.
   Panels bands;
-  bool copiesA = false; ///< a band of a is copied before, block of rows by block of rows
+  bool copiesA =
+      false; ///< a band of a is copied before, block of rows by block of rows; turned if it is transposed
   /// Panels of columns whose sums of runs are kept in fp32 until the last, for a result of less; 0: none are.
   int64_t panelsApart = 0;
   exec::ProductPacking packing = exec::ProductPacking::None;
@@ -115,11 +118,13 @@ struct Blocking {
   int64_t copyElements = 0, copyOfAElements = 0, apartElements = 0;
   /// With tiles or lines: a block's sums. With tiles: what its rows of a have that fill no tile.
   int64_t sumElements = 0, restElements = 0;
-  int64_t widthOfCopyA = 0; ///< rows of a block, with what fills them up
+  int64_t widthOfCopyA = 0; ///< rows of a block, with what fills them up, of an a that is turned
+  int64_t depthOfCopyA = 0; ///< elements from one row to the next, of one that lies as it is copied
   int64_t blockOfCopyA = 0; ///< elements from one block to the next
   /// Tiles that hold so many rows; those of the last one may be the one's before as well.
   static int64_t tilesOf(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
   int64_t rowsOfTile() const { return std::min(rows.largest(), kTileRows); }
+  int64_t bytesOfCopy = 0; ///< of an element of copies
   /// All of it.
   int64_t scratchBytes() const;
 };

@@ -186,15 +186,23 @@ static bool readsLines(exec::ProductAttr product, const Panels &columns) {
          m <= (isNarrow ? 2 : 4) && bytesOfB(product) > (isNarrow || m > 2 ? kLastCache : kSecondCache);
 }
 
+/// As what the model goes by: what is copied in fp32 is as if it were.
+static exec::ProductAttr asMultiplied(exec::ProductAttr product, TargetAttr target) {
+  bool isWidened = widensOperands(target, product.getOperands());
+  return isWidened ? product.withOperands(Float32Type::get(product.getContext())) : product;
+}
+
 static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr target) {
   if (multipliesTiles(target, product.getOperands()))
     return chooseTiles(product, target);
+  bool isWidened = widensOperands(target, product.getOperands());
+  product = asMultiplied(product, target);
   Registers registers(target);
   int64_t m = product.getM(), n = product.getN(), k = product.getK(), bytes = bytesOf(product);
   BlockShape block = chooseShape(product, registers);
-  bool copiesA = copiesRows(product, registers, block);
-  // Eight rows or sixteen are copied whole.
-  if (copiesA && block.rows.largest() > 8 && block.rows.largest() < 16)
+  bool copiesA = isWidened || copiesRows(product, registers, block);
+  // Eight rows or sixteen are turned whole.
+  if (copiesA && product.getTransposeA() && block.rows.largest() > 8 && block.rows.largest() < 16)
     block.rows = Panels(m, 8);
   if (readsLines(product, block.columns)) {
     // As long as can be, and panels enough to be shared.
@@ -206,12 +214,13 @@ static exec::BlockingAttr chooseAsItIs(exec::ProductAttr product, TargetAttr tar
   }
   Panels bands = chooseBands(product, registers, block, copiesA);
   // A copy pays where several blocks of rows read it, unless the panel is all of b or b fits the first cache.
-  // In 16 bits it also pairs neighbours.
+  // In 16 bits it also pairs neighbours, or widens them.
   bool isLarge = block.columns.count > 1 && n * k * bytes > kFirstCache;
   ProductPacking packing = ProductPacking::None;
   if (product.getTransposeB())
     packing = block.isFew ? ProductPacking::Registers : ProductPacking::Transpose;
-  else if (product.getPacked() || (block.rows.count > 1 && isLarge) || (block.rows.count > 2 && bytes < 4))
+  else if (product.getPacked() || (block.rows.count > 1 && isLarge) ||
+           (block.rows.count > 2 && (bytes < 4 || isWidened)))
     packing = ProductPacking::Fused;
   // A store to a line that no cache has waits for it. Where blocks are short their lines are asked for blocks
   // before. Lines that blocks share would be asked for twice, which pays for far ones.
@@ -258,9 +267,9 @@ static bool swapsOperands(exec::ProductAttr product, TargetAttr target) {
     return false;
   Registers registers(target);
   constexpr double kClearly = 1.05;
-  exec::ProductAttr other = product.transposed();
-  if (kClearly * costOfLanes(other, registers, /*swaps=*/true) <
-      costOfLanes(product, registers, /*swaps=*/false))
+  exec::ProductAttr multiplied = asMultiplied(product, target);
+  if (kClearly * costOfLanes(multiplied.transposed(), registers, /*swaps=*/true) <
+      costOfLanes(multiplied, registers, /*swaps=*/false))
     return true;
   // What rows that lie as columns have of a line is read by one block of them after the other, and by vectors
   // at once: where it comes from memory, and is little, that is faster.

@@ -24,8 +24,36 @@ std::pair<Value, Value> ProductEmitter::rowsOfBlock(const Band &band, Value plac
 }
 
 void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
-  if (!product.getTransposeA())
-    llvm_unreachable("rows of a are read where they lie");
+  if (blocking.inTiles)
+    return emitCopyOfTiles(band, run);
+  if (product.getTransposeA())
+    return emitTurnedCopyOfA(band, run);
+  int64_t lanes = blocking.lanes, rest = product.getK() % lanes;
+  auto type = VectorType::get({lanes}, stored);
+  Value whole = rest ? multiply(quotient(run.depth, lanes), lanes) : run.depth;
+  loop(index(0), index(band.count), 1, [&](Value place, ValueRange) {
+    auto [first, count] = rowsOfBlock(band, place);
+    Value block = multiply(place, blocking.blockOfCopyA);
+    loop(index(0), count, 1, [&, first = first](Value row, ValueRange) {
+      Value from = add(ofA, add(multiply(add(first, row), product.getLda()), run.begin));
+      Value to = add(block, multiply(row, blocking.depthOfCopyA));
+      auto copySome = [&](Value begin, Value end, int64_t some) {
+        loop(begin, end, lanes, [&](Value at, ValueRange) {
+          store(inType(load(type, lhs, add(from, at), some), multiplied), copyA, add(to, at), lanes);
+          return Values();
+        });
+      };
+      copySome(index(0), whole, lanes);
+      // At most once: only the last run is no multiple.
+      if (rest)
+        copySome(whole, run.depth, rest);
+      return Values();
+    });
+    return Values();
+  });
+}
+
+void ProductEmitter::emitTurnedCopyOfA(const Band &band, const Run &run) {
   int64_t width = blocking.widthOfCopyA, size = blocking.rows.size, larger = blocking.rows.larger;
   // The first blocks may be as wide as their copies: a cache line has several of them.
   int64_t wide = size == width ? blocking.rows.count : size + 1 == width ? larger : 0;
@@ -46,7 +74,7 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
       Value mask = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lanes, end);
       return vector::MaskedLoadOp::create(b, type, lhs, at, mask, zeros(type));
     };
-    Value at = add(line, row), some = read(at);
+    Value at = add(line, row), some = inType(read(at), multiplied);
     if (group == 2)
       some = vector::InterleaveOp::create(b, some, isHalf ? zeros(type) : read(add(at, product.getLda())));
     Value to = add(multiply(place, blocking.blockOfCopyA), multiply(step, width * group));
@@ -86,17 +114,20 @@ void ProductEmitter::emitCopyOfA(const Band &band, const Run &run) {
 
 ProductEmitter::Values ProductEmitter::emitSquare(const Panel &panel, int64_t vector, Value at, int64_t count,
                                                   Value ahead) {
-  auto lanesType = VectorType::get({blocking.lanes}, b.getI32Type());
+  // A lane may be of 16 bits where they are packed but not paired.
+  int64_t bits = copied.getIntOrFloatBitWidth() * group;
+  auto type = VectorType::get({blocking.lanes * group}, stored);
+  auto lanesType = VectorType::get({blocking.lanes}, b.getIntegerType(bits));
   Values columns(blocking.lanes, zeros(lanesType));
   for (int64_t column = 0; column < lanesOf(panel, vector); ++column) {
     Value from = add(at, column * product.getLdb());
     if (ahead)
       prefetch(rhs, add(ahead, column * product.getLdb()));
-    columns[column] = vector::BitCastOp::create(b, lanesType, load(lineType, rhs, from, count));
+    columns[column] = vector::BitCastOp::create(b, lanesType, inType(load(type, rhs, from, count), copied));
   }
   columns = transpose(columns);
   for (Value &line : columns)
-    line = vector::BitCastOp::create(b, lineType, line);
+    line = vector::BitCastOp::create(b, type.clone(copied), line);
   return columns;
 }
 

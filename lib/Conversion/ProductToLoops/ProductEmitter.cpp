@@ -22,10 +22,12 @@ static constexpr int64_t kAheadOfColumn = 512;
 ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr given, const Blocking &blocking,
                                bool packs)
     : KernelBuilder(function.getLoc(), function.addEntryBlock()), product(blocking.product),
-      blocking(blocking), ldc(given.getLdc()), group(product.getOperands().isF32() ? 1 : 2), bytes(4 / group),
-      stored(group == 1 ? Type(b.getF32Type()) : Type(b.getI16Type())),
+      blocking(blocking), ldc(given.getLdc()), group(4 / blocking.bytesOfCopy), bytes(bytesOf(product)),
+      stored(bytes == 4 ? Type(b.getF32Type()) : Type(b.getI16Type())),
+      multiplied(blocking.isWidened ? Type(b.getF32Type()) : stored),
+      copied(blocking.packedDepth ? stored : multiplied),
       sumType(VectorType::get({blocking.lanes}, b.getF32Type())),
-      lineType(VectorType::get({blocking.lanes * group}, stored)),
+      lineType(VectorType::get({blocking.lanes * group}, multiplied)),
       tail((product.getN() - 1) % blocking.lanes + 1), depth(std::min(product.getK(), Blocking::kDepth)) {
   Block *entry = &function.front();
   b.setInsertionPointToStart(entry);
@@ -55,9 +57,9 @@ ProductEmitter::ProductEmitter(func::FuncOp function, exec::ProductAttr given, c
     accumulates = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, flag, zeros(flag.getType()));
   }
   if (blocking.copyElements)
-    copy = scratch(blocking.copyElements, stored);
+    copy = scratch(blocking.copyElements, copied);
   if (blocking.copyOfAElements)
-    copyA = scratch(blocking.copyOfAElements, stored);
+    copyA = scratch(blocking.copyOfAElements, multiplied);
   if (blocking.apartElements)
     apart = scratch(blocking.apartElements, b.getF32Type());
   if (blocking.sumElements)
@@ -225,7 +227,7 @@ void ProductEmitter::emitRuns(const Band &band, Value first, Value last) {
     });
   overRuns([&](const Run &run) {
     if (blocking.copiesA)
-      blocking.inTiles ? emitTurnedCopyOfA(band, run) : emitCopyOfA(band, run);
+      emitCopyOfA(band, run);
     overColumns(band, first, last, [&](const Panel &panel, Value firstRow, Value lastRow) {
       emitPanel(band, panel, run, firstRow, lastRow);
     });
@@ -284,9 +286,11 @@ void ProductEmitter::emitBlock(const Panel &panel, const Run &run, Rows rows, So
 }
 
 ProductEmitter::RowsOfA ProductEmitter::rowsOfA(const Run &run, const Rows &rows) {
+  bool isTransposed = product.getTransposeA();
   if (copyA)
-    return {multiply(rows.place, blocking.blockOfCopyA), group, blocking.widthOfCopyA};
-  int64_t lda = product.getLda(), stride = product.getTransposeA() ? 1 : lda, step = lda / stride;
+    return {multiply(rows.place, blocking.blockOfCopyA), isTransposed ? group : blocking.depthOfCopyA,
+            isTransposed ? blocking.widthOfCopyA : 1};
+  int64_t lda = product.getLda(), stride = isTransposed ? 1 : lda, step = lda / stride;
   return {add(ofA, add(multiply(rows.first, stride), multiply(run.begin, step))), stride, step};
 }
 
@@ -394,7 +398,7 @@ ProductEmitter::Values ProductEmitter::emitLine(const Panel &panel, Value atGive
       Value at = add(inCopy(atCopy), v * inVector);
       if (blocking.asksForCopy)
         prefetch(copy, add(at, kStepsAhead * panel.vectors * inVector), /*isNear=*/true);
-      line.push_back(load(lineType, copy, at, inVector));
+      line.push_back(inType(load(VectorType::get({inVector}, copied), copy, at, inVector), multiplied));
       continue;
     }
     line.push_back(loadLine(add(atGiven, v * blocking.lanes), lanesOf(panel, v), isHalf));
@@ -413,7 +417,7 @@ Value ProductEmitter::loadLine(Value at, int64_t lanes, bool isHalf) {
   auto type = VectorType::get({blocking.lanes}, stored);
   Value some = load(type, rhs, at, lanes);
   if (group == 1)
-    return some;
+    return inType(some, copied);
   Value other = isHalf ? zeros(type) : load(type, rhs, add(at, product.getLdb()), lanes);
   return vector::InterleaveOp::create(b, some, other);
 }
@@ -435,6 +439,17 @@ Value ProductEmitter::emitFactor(Value at, bool isHalf) {
   }
   Value all = vector::BroadcastOp::create(b, VectorType::get({blocking.lanes}, b.getI32Type()), pair);
   return vector::BitCastOp::create(b, lineType, all);
+}
+
+Value ProductEmitter::inType(Value read, Type type) {
+  bool isWidened = stored != type && getElementTypeOrSelf(read) == stored;
+  return isWidened ? extend(read, product.getOperands()) : read;
+}
+
+Value ProductEmitter::extend(Value bits, Type type) {
+  auto narrow = cast<VectorType>(bits.getType()).clone(type);
+  Value read = vector::BitCastOp::create(b, narrow, bits);
+  return arith::ExtFOp::create(b, narrow.clone(b.getF32Type()), read);
 }
 
 Value ProductEmitter::multiplyAdd(Value factor, Value line, Value sum) {

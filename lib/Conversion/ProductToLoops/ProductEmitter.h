@@ -6,7 +6,8 @@
 // sums in registers.
 //
 // A lane of a vector of b is 32 bits: one float, or two neighbours along the contraction
-// in bf16, which one instruction multiplies and adds. `group` is how many.
+// in bf16, which one instruction multiplies and adds. `group` is how many. What is widened
+// has other types in memory than in copies and registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,7 +102,7 @@ private:
   // ProductTiles.cpp: the same in AMX's tiles.
   void emitBlockOfTiles(const Panel &panel, const Run &run, const Rows &rows);
   void emitSumsOfTiles(const Panel &panel, const Run &run, const Rows &rows);
-  void emitTurnedCopyOfA(const Band &band, const Run &run);
+  void emitCopyOfTiles(const Band &band, const Run &run);
   /// The line of a panel at a group of the contraction; with `isHalf` of the group's first element alone.
   Values emitLine(const Panel &panel, mlir::Value atGiven, mlir::Value atCopy, Source source, bool isHalf);
   /// What b has of a vector's columns there, where it lies.
@@ -109,6 +110,10 @@ private:
   /// A group of a's elements in all lanes.
   mlir::Value emitFactor(mlir::Value at, bool isHalf);
   mlir::Value multiplyAdd(mlir::Value factor, mlir::Value line, mlir::Value sum);
+  /// Elements of a or b that were read, as a type of them.
+  mlir::Value inType(mlir::Value read, mlir::Type type);
+  /// The bits of floats of a type, in fp32.
+  mlir::Value extend(mlir::Value bits, mlir::Type type);
 
   // ProductResults.cpp
   /// What one vector has of a line of the result.
@@ -155,6 +160,7 @@ private:
   Values emitSquare(const Panel &panel, int64_t vector, mlir::Value at, int64_t count,
                     mlir::Value ahead = nullptr);
   void emitCopyOfA(const Band &band, const Run &run);
+  void emitTurnedCopyOfA(const Band &band, const Run &run);
   /// The first row of the band's block at a place, and how many there are.
   std::pair<mlir::Value, mlir::Value> rowsOfBlock(const Band &band, mlir::Value place);
   /// What a block asks for of the lines of b that are read next.
@@ -177,7 +183,9 @@ private:
   int64_t ldc;               ///< between the result's lines
   int64_t group;             ///< elements of the contraction in a lane
   int64_t bytes;             ///< of an element of a and b
-  mlir::Type stored;         ///< f32, or i16 for the bits of bf16
+  mlir::Type stored;         ///< f32, or i16 for the bits of less
+  mlir::Type multiplied;     ///< what they are in registers, and in a's copy
+  mlir::Type copied;         ///< what they are in b's copy: a packed one is not widened
   mlir::VectorType sumType;  ///< of a vector of sums
   mlir::VectorType lineType; ///< of a vector of a line of b: as many lanes
   int64_t tail;              ///< columns of the last vector

@@ -56,14 +56,13 @@ Value ProductEmitter::readC(Value buffer, Value at, int64_t lanes) {
   Value read = load(VectorType::get({blocking.lanes}, element), buffer, at, lanes);
   if (element.isF32())
     return read;
-  auto narrow = VectorType::get({blocking.lanes}, b.getBF16Type());
-  return arith::ExtFOp::create(b, sumType, vector::BitCastOp::create(b, narrow, read).getResult());
+  return extend(read, product.getResult());
 }
 
 Value ProductEmitter::broadcastC(Value buffer, Value at) {
   Value element = memref::LoadOp::create(b, buffer, at);
   if (!element.getType().isF32()) {
-    Value narrow = arith::BitcastOp::create(b, b.getBF16Type(), element);
+    Value narrow = arith::BitcastOp::create(b, product.getResult(), element);
     element = arith::ExtFOp::create(b, b.getF32Type(), narrow);
   }
   return vector::BroadcastOp::create(b, sumType, element);
@@ -165,7 +164,7 @@ ProductEmitter::Values ProductEmitter::addBias(const Panel &panel, const Rows &r
 void ProductEmitter::storeSums(const Panel &panel, const Rows &rows, ArrayRef<Value> sums) {
   for (auto [line, value] : llvm::zip_equal(linesOf(panel, rows), toLines(panel, rows, sums))) {
     if (!product.getResult().isF32()) {
-      auto narrow = VectorType::get({blocking.lanes}, b.getBF16Type());
+      auto narrow = VectorType::get({blocking.lanes}, product.getResult());
       value = vector::BitCastOp::create(b, VectorType::get({blocking.lanes}, b.getI16Type()),
                                         arith::TruncFOp::create(b, narrow, value).getResult());
     }

@@ -105,7 +105,7 @@ void ProductEmitter::emitSumsOfTiles(const Panel &panel, const Run &run, const R
                                sums[tile * panel.vectors + v], index(inRow));
 }
 
-void ProductEmitter::emitTurnedCopyOfA(const Band &band, const Run &run) {
+void ProductEmitter::emitCopyOfTiles(const Band &band, const Run &run) {
   int64_t inTile = blocking.rowsOfTile(), rest = product.getK() % kTileDepth;
   auto type = VectorType::get({Blocking::kTileRows}, stored);
   auto pairsType = VectorType::get({Blocking::kTileRows}, b.getI32Type());

@@ -55,6 +55,12 @@ ProductAttr ProductAttr::withPacked(bool packed) const {
              getStridesA(), getStridesB(), getStridesC());
 }
 
+ProductAttr ProductAttr::withOperands(Type operands) const {
+  return get(getContext(), getM(), getN(), getK(), operands, getResult(), getLda(), getLdb(), getLdc(),
+             getTransposeA(), getTransposeB(), getAddend(), getAccumulates(), getBias(), getPacked(),
+             getBatch(), getStridesA(), getStridesB(), getStridesC());
+}
+
 ProductAttr ProductAttr::transposed() const {
   return get(getContext(), getN(), getM(), getK(), getOperands(), getResult(), getLdb(), getLda(),
              /*ldc=*/getM(), !getTransposeB(), !getTransposeA(), getAddend(), getAccumulates(), getBias(),

@@ -11,12 +11,16 @@ func.func private @kernel0(%lo: index, %hi: index, %x: memref<8xf32>) attributes
   return
 }
 
-// Integers round to bf16 where the target has no instruction for it.
+// Integers round to bf16 where the target has no instruction for it, and there is nothing but its bits.
 // CHECK: module @v3
 // CHECK: llvm.func internal @round.body(
 // CHECK-NOT: llvm.fptrunc
 // CHECK: llvm.lshr
-// CHECK: llvm.store %{{.*}} : bf16
+// CHECK: llvm.store %{{.*}} : i16
+// CHECK: module @constants
+// CHECK: llvm.mlir.constant(16256 : i16) : i16
+// CHECK: llvm.mlir.constant(dense<16384> : vector<4xi16>) : vector<4xi16>
+// CHECK-NOT: : bf16
 // CHECK: module @bf16
 // CHECK: llvm.func internal @round.body(
 // CHECK: llvm.fptrunc %{{.*}} : f32 to bf16
@@ -25,6 +29,15 @@ module @v3 attributes {dsopt.target = #dsopt.target<cpu, triple = "x86_64-pc-lin
     %0 = memref.load %x[%lo] : memref<8xf32>
     %1 = arith.truncf %0 : f32 to bf16
     memref.store %1, %y[%lo] : memref<8xbf16>
+    return
+  }
+}
+module @constants attributes {dsopt.target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = ["+avx2"]>} {
+  func.func private @constants(%lo: index, %hi: index, %x: memref<8xbf16>, %y: memref<2xvector<4xbf16>>) attributes {graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 8>} {
+    %0 = arith.constant 1.0 : bf16
+    %1 = arith.constant dense<2.0> : vector<4xbf16>
+    memref.store %0, %x[%lo] : memref<8xbf16>
+    memref.store %1, %y[%lo] : memref<2xvector<4xbf16>>
     return
   }
 }

@@ -61,9 +61,10 @@ module @one attributes {dsopt.target = #target} {
   // The library's: other types.
   // CHECK-LABEL: func.func @library
   // CHECK-NOT: by <
-  func.func @library(%d: memref<20x20xf64>, %h: memref<20x20xbf16>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
+  func.func @library(%d: memref<20x20xf64>, %h: memref<20x20xf16>) attributes {exec.segment, exec.temp_bytes = 0 : i64} {
     exec.gemm %d, %d -> %d : memref<20x20xf64>, memref<20x20xf64> -> memref<20x20xf64>
-    exec.gemm %h, %h -> %h : memref<20x20xbf16>, memref<20x20xbf16> -> memref<20x20xbf16>
+    // Without F16C a library would extend each element.
+    exec.gemm %h, %h -> %h : memref<20x20xf16>, memref<20x20xf16> -> memref<20x20xf16>
     return
   }
   // Few rows of a product with a transposed operand; a part of one with many has the same kernel.
@@ -105,13 +106,28 @@ module @narrow attributes {dsopt.target = #narrow} {
   // CHECK: @product1(index, index, memref<320xi16>, memref<400xi16>, memref<80xf32>, memref<80xi16>) attributes {exec.product = #exec.product<m = 8, n = 10, k = 40, operands = bf16, result = bf16, {{.*}}, addend = true>
   // CHECK: @product2(index, index, memref<320xi16>, memref<400xi16>, memref<80xf32>) attributes {exec.product = #exec.product<m = 8, n = 10, k = 40, operands = bf16, result = f32
   module @kernels attributes {dsopt.target = #narrow} {}
-  func.func @segment(%a: memref<8x40xbf16>, %b: memref<40x10xbf16>, %c: memref<8x10xbf16>, %d: memref<8x10xf32>, %h: memref<20x20xf16>)
+  func.func @segment(%a: memref<8x40xbf16>, %b: memref<40x10xbf16>, %c: memref<8x10xbf16>, %d: memref<8x10xf32>)
       attributes {exec.segment, exec.temp_bytes = 0 : i64} {
     exec.gemm %a, %b -> %c : memref<8x40xbf16>, memref<40x10xbf16> -> memref<8x10xbf16>
     exec.gemm %a, %b plus %d : memref<8x10xf32> -> %c of [8, 10, 4096] : memref<8x40xbf16>, memref<40x10xbf16> -> memref<8x10xbf16>
     exec.gemm %a, %b -> %d : memref<8x40xbf16>, memref<40x10xbf16> -> memref<8x10xf32>
-    // CHECK: exec.gemm %{{.*}} -> %{{.*}} : memref<20x20xf16>
-    exec.gemm %h, %h -> %h : memref<20x20xf16>, memref<20x20xf16> -> memref<20x20xf16>
+    return
+  }
+}
+
+// -----
+
+// What the processor does not multiply.
+#widened = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 2, vector_bits = 256, features = ["+avx2", "+f16c", "+fma"]>
+// CHECK-LABEL: module @widened
+module @widened attributes {dsopt.target = #widened} {
+  // CHECK: @product0(index, index, memref<320xi16>, memref<400xi16>, memref<80xi16>) attributes {exec.product = #exec.product<m = 8, n = 10, k = 40, operands = bf16, result = bf16
+  // CHECK: @product1(index, index, memref<400xi16>, memref<400xi16>, memref<400xf32>) attributes {exec.product = #exec.product<m = 20, n = 20, k = 20, operands = f16, result = f32
+  module @kernels attributes {dsopt.target = #widened} {}
+  func.func @segment(%a: memref<8x40xbf16>, %b: memref<40x10xbf16>, %c: memref<8x10xbf16>, %h: memref<20x20xf16>, %f: memref<20x20xf32>)
+      attributes {exec.segment, exec.temp_bytes = 0 : i64} {
+    exec.gemm %a, %b -> %c : memref<8x40xbf16>, memref<40x10xbf16> -> memref<8x10xbf16>
+    exec.gemm %h, %h -> %f : memref<20x20xf16>, memref<20x20xf16> -> memref<20x20xf32>
     return
   }
 }

@@ -85,6 +85,16 @@ module @kernels attributes {dsopt.target = #target} {
 
 // -----
 
+#target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+fma"]>
+module @kernels attributes {dsopt.target = #target} {
+  // expected-error @below {{packing = none>: a is widened as it is copied, expected copies_a}}
+  func.func nested @product0(index, index, memref<6xi16>, memref<12xi16>, memref<8xf32>) attributes
+      {exec.blocking = #exec.blocking<rows = 8, vectors = 1, band = 1, packing = none>,
+       exec.product = #exec.product<m = 2, n = 4, k = 3, operands = bf16, result = f32, lda = 3, ldb = 4, ldc = 4>, graph.range = array<i64: 1>}
+}
+
+// -----
+
 #target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v4", threads = 1, vector_bits = 512, features = ["+avx512f", "+avx512bf16", "+fma"]>
 module @kernels attributes {dsopt.target = #target} {
   // expected-error @below {{copies and sums take 6412800 bytes of a thread's stack, expected at most 4194304}}

@@ -47,7 +47,9 @@ def Exec_ProductAttr : AttrDef<Exec_Dialect, "Product"> {
     ProductAttr withPacked(bool packed) const;
     /// The product whose result is this one's transposed, of b and a as they lie; its lines are close together.
     ProductAttr transposed() const;
-    /// What kernels have as arguments: a row as far as the last matrix of the batch goes, of bf16 as i16.
+    /// The same product of matrices of another type.
+    ProductAttr withOperands(::mlir::Type operands) const;
+    /// What kernels have as arguments: a row as far as the last matrix of the batch goes, of 16 bits as i16.
     ::mlir::MemRefType typeOfA() const;
     ::mlir::MemRefType typeOfB() const; ///< as it lies
     ::mlir::MemRefType typeOfC(::mlir::Type type) const;

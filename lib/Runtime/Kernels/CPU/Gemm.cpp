@@ -33,17 +33,27 @@ bool hasAll(const std::vector<std::string> &features, std::initializer_list<cons
   });
 }
 
+/// Whether the library multiplies bf16.
+static bool multipliesBf16 = false;
+
+bool extendsOperands(int64_t type) { return type == DSOPT_F16 || (type == DSOPT_BF16 && !multipliesBf16); }
+
+void selectProducts(const std::vector<std::string> &features) {
+  multipliesBf16 = hasAll(features, {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"});
+}
+
 void limitLibraries(const std::vector<std::string> &features) {
+  selectProducts(features);
   selectAttention(features);
   selectPeak(features);
   allowTiles(features);
   auto has = [&](std::initializer_list<const char *> names) { return hasAll(features, names); };
   bool wide = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"});
-  dnnl_cpu_isa_t isa = wide && has({"avx512bf16"}) ? dnnl_cpu_isa_avx512_core_bf16
-                       : wide                      ? dnnl_cpu_isa_avx512_core
-                       : has({"avx2", "fma"})      ? dnnl_cpu_isa_avx2
-                       : has({"avx"})              ? dnnl_cpu_isa_avx
-                                                   : dnnl_cpu_isa_sse41;
+  dnnl_cpu_isa_t isa = multipliesBf16         ? dnnl_cpu_isa_avx512_core_bf16
+                       : wide                 ? dnnl_cpu_isa_avx512_core
+                       : has({"avx2", "fma"}) ? dnnl_cpu_isa_avx2
+                       : has({"avx"})         ? dnnl_cpu_isa_avx
+                                              : dnnl_cpu_isa_sse41;
   if (dnnl_set_max_cpu_isa(isa) != dnnl_success && dnnl_get_effective_cpu_isa() != isa)
     throw Error(StatusFailure,
                 "oneDNN was used before its instruction set could be limited to the program's");
@@ -69,20 +79,22 @@ static void multiply(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const
   dnnl_sgemm(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, p.lda, b, p.ldb,
              add ? 1.0f : 0.0f, c, ldc);
 }
-static void multiply(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const uint16_t *a,
-                     const uint16_t *b, bool add, float *c, int64_t ldc) {
+static void multiplyPairs(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const uint16_t *a,
+                          const uint16_t *b, bool add, float *c, int64_t ldc) {
   dnnl_gemm_bf16bf16f32(p.transpose_a ? 'T' : 'N', p.transpose_b ? 'T' : 'N', m, n, k, 1.0f, a, p.lda, b,
                         p.ldb, add ? 1.0f : 0.0f, c, ldc);
 }
 
-/// Elements of the contraction that f16 operands are extended for at once; chunks are multiples of it.
+/// Elements of the contraction that operands are extended for at once; chunks are multiples of it.
 static constexpr int64_t kExtended = 512;
 static_assert(DSOPT_GEMM_CHUNK % kExtended == 0);
 
-/// f16 has no products of its own: values are exact in fp32, where they are multiplied, `extended` at a time.
-static void multiply(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const _Float16 *a,
-                     const _Float16 *b, bool add, float *c, int64_t ldc, float *extended) {
-  auto extend = [](const _Float16 *from, int64_t ld, int64_t rows, int64_t columns, float *to) {
+/// What has no products of its own: values are exact in fp32, where they are multiplied, `extended` at a
+/// time.
+template <typename Element>
+static void multiplyExtended(const dsopt_gemm &p, int64_t m, int64_t n, int64_t k, const Element *a,
+                             const Element *b, bool add, float *c, int64_t ldc, float *extended) {
+  auto extend = [](const Element *from, int64_t ld, int64_t rows, int64_t columns, float *to) {
     for (int64_t row = 0; row < rows; ++row)
       convert(from + row * ld, to + row * columns, columns);
   };
@@ -116,10 +128,12 @@ static void multiplyTile(const dsopt_gemm &p, const GemmTiles &tiles, int64_t i,
     const Element *left = a + (p.transpose_a ? l * p.lda + i : i * p.lda + l),
                   *right = b + (p.transpose_b ? j * p.ldb + l : l * p.ldb + j);
     int64_t depth = std::min(step, p.k - l);
-    if constexpr (std::is_same_v<Element, _Float16>)
-      multiply(p, rows, columns, depth, left, right, adds || l, c, ldc, scratch + dsopt_rt::kTile);
-    else
+    if constexpr (std::is_same_v<Element, float>)
       multiply(p, rows, columns, depth, left, right, adds || l, c, ldc);
+    else if (extendsOperands(p.type_ab))
+      multiplyExtended(p, rows, columns, depth, left, right, adds || l, c, ldc, scratch + dsopt_rt::kTile);
+    else if constexpr (std::is_same_v<Element, uint16_t>)
+      multiplyPairs(p, rows, columns, depth, left, right, adds || l, c, ldc);
   }
   if constexpr (!std::is_same_v<Element, float>) {
     if (!rounds)
@@ -165,7 +179,7 @@ static void multiply(dsopt_rt &rt, const dsopt_gemm &p, const GemmTiles &tiles, 
                      const float *addend, void *c, bool accumulate) {
   int64_t batch = batchOf(p);
   ThreadPool &pool = *rt.pool;
-  rt.prepareTiles(p.type_ab == DSOPT_F16 ? p.type_ab : p.type_c);
+  rt.prepareTiles(extendsOperands(p.type_ab) ? p.type_ab : p.type_c);
   auto body = [&](int64_t index, int thread) {
     int64_t column = index % tiles.columns, row = index / tiles.columns % tiles.rows;
     int64_t item = index / tiles.columns / tiles.rows;

@@ -9,6 +9,7 @@
 #include "Kernels/CPU/Fastest.h"
 #include "Kernels/CPU/Runtime.h"
 
+#include <algorithm>
 #include <vector>
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -105,10 +106,15 @@ void dsopt::runtime::selectPeak(const std::vector<std::string> &features) {
 
 double dsopt::runtime::measurePeak(ThreadPool &pool, int64_t type) {
   constexpr int64_t kRounds = 200000;
-  const Chains &chains = type == DSOPT_BF16 ? narrow : wide;
   int64_t threads = pool.threads();
-  double least =
-      fastest(8, [&] { pool.split(0, threads, 1, [&](int64_t, int64_t, int) { chains.run(kRounds); }); });
-  double peak = chains.operations * kRounds * static_cast<double>(threads) / least;
+  auto measure = [&](const Chains &chains) {
+    double least =
+        fastest(8, [&] { pool.split(0, threads, 1, [&](int64_t, int64_t, int) { chains.run(kRounds); }); });
+    return chains.operations * kRounds * static_cast<double>(threads) / least;
+  };
+  double peak = measure(wide);
+  // An instruction for bf16 may be slower than to extend it.
+  if (type == DSOPT_BF16 && narrow.run != wide.run)
+    peak = std::max(peak, measure(narrow));
   return type == DSOPT_F64 ? peak / 2 : peak;
 }

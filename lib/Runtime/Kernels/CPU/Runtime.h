@@ -19,6 +19,12 @@ struct dsopt_launch_cost {
   float nanoseconds = 0;
 };
 
+namespace dsopt::runtime {
+/// Whether the library's products of a type are of operands in fp32: of f16, and of bf16 where the program's
+/// features have no instruction for it.
+bool extendsOperands(int64_t type);
+} // namespace dsopt::runtime
+
 struct dsopt_rt {
   static constexpr int kCosts = 512;
   dsopt::runtime::ThreadPool *pool = nullptr;
@@ -26,10 +32,10 @@ struct dsopt_rt {
   dsopt::runtime::DeviceCalls *device = nullptr; ///< does what segments call, where buffers are a device's
   dsopt_launch_cost costs[kCosts];
 
-  /// Space for tiles in f32 for each thread, made before the first product of the type: of a result that is
-  /// stored in less, behind it of f16 operands.
+  /// Space for tiles in f32 for each thread, made before the library's first product of the type: of a result
+  /// that is stored in less, behind it of operands that are extended.
   void prepareTiles(int64_t type) {
-    int64_t count = type == DSOPT_F16 ? 3 : type == DSOPT_BF16 ? 1 : 0;
+    int64_t count = dsopt::runtime::extendsOperands(type) ? 3 : type == DSOPT_BF16 ? 1 : 0;
     if (count <= tilesOfThread)
       return;
     tilesOfThread = count;
@@ -50,7 +56,7 @@ namespace dsopt::runtime {
 
 /// The version of the choice of library, algorithm and tiles for matrix products, and of their kernels' order
 /// of additions and what they add beside (compile-products, raise-epilogues).
-inline constexpr int kKernelTable = 6;
+inline constexpr int kKernelTable = 7;
 
 /// To be called first in every thread that computes: libraries run serially in it.
 void prepareThread();
@@ -61,6 +67,9 @@ void limitLibraries(const std::vector<std::string> &features);
 
 /// Whether a processor with these features has all of those named.
 bool hasAll(const std::vector<std::string> &features, std::initializer_list<const char *> names);
+
+/// Chooses whether the library multiplies bf16 from the same features; limitLibraries calls it.
+void selectProducts(const std::vector<std::string> &features);
 
 /// Chooses attention's instruction set from the same features; limitLibraries calls it.
 void selectAttention(const std::vector<std::string> &features);

@@ -17,10 +17,10 @@ def shapes():
         yield Product(19, 65, 40, turns_a, turns_b, batch=(2, 2), pads=(1, 2, 3))
         yield Product(5, 90, 20, turns_a, turns_b)
         yield Product(2, 300, 1024 + 9, turns_a, turns_b, mode="accumulate", pads=(1, 2, 3))
-        for result in ("f32", "bf16"):
-            yield Product(35, 70, 49, turns_a, turns_b, type="bf16", result=result)
-            yield Product(3, 200, 1024 + 21, turns_a, turns_b, type="bf16", result=result)
-            yield Product(26, 64, 2048 + 6, turns_a, turns_b, type="bf16", result=result, mode="accumulate")
+        for narrow, result in [("bf16", "f32"), ("bf16", "bf16"), ("f16", "f32"), ("f16", "f16")]:
+            yield Product(35, 70, 49, turns_a, turns_b, type=narrow, result=result)
+            yield Product(3, 200, 1024 + 21, turns_a, turns_b, type=narrow, result=result)
+            yield Product(26, 64, 2048 + 6, turns_a, turns_b, type=narrow, result=result, mode="accumulate")
 
 
 def draw(product, arch, random):
@@ -39,7 +39,8 @@ def draw(product, arch, random):
             rows, vectors, ahead = m, random.randint(1, 40), -1
         elif rows * vectors + vectors + 1 > registers:
             continue
-        copies = bool(turns_a) and (product.type == "bf16" or random.random() < 0.5)
+        is_widened = product.type != "f32" and products.link(product, arch) == 1
+        copies = is_widened or (bool(turns_a) and (product.type != "f32" or random.random() < 0.5))
         return rows, vectors, random.choice([1, 2, 3, 100]), packing, copies, ahead, swaps
 
 
@@ -71,9 +72,10 @@ def table(some, arch, random):
 def main(opt, folder, rounds="6", seed="0"):
     references, there, checked = products.compile_references(folder), products.processors_here(), 0
     for number in range(int(rounds) if there else 0):
-        arch, types = (there[0], there[-1], (products.TILES, ["bf16"]))[number % 3]
+        arch = (there[0], there[-1], products.TILES)[number % 3]
         # A table has one choice for products that differ in their result alone.
-        some = [product for product in shapes() if product.type in types and (product.type != "bf16" or product.result == ("f32", "bf16")[number // 3 % 2])]
+        some = [product for product in shapes() if (arch != products.TILES or product.type == "bf16")
+                and (product.type == "f32" or (product.result == "f32") == (number // 3 % 2 == 0))]
         choices = table(some, arch, random.Random(f"{seed} {number}"))
         library, calls = products.compile_kernels(opt, f"{folder}/{number}", some, arch, "-O1", choices)
         for index, (product, call) in enumerate(zip(some, calls)):

@@ -6,13 +6,18 @@ behind their last elements memory that cannot be read."""
 import ctypes, itertools, mmap, os, re, subprocess, sys
 import numpy as np
 
-#: -arch, what /proc/cpuinfo says of machines that have it, and types of a and b: the first and the last that the machine
-#: has, which have the same bits.
-PROCESSORS = [("x86-64-v3", "avx2", ["f32"]), ("x86-64-v4", "avx512f", ["f32"]), ("cooperlake", "avx512_bf16", ["f32", "bf16"])]
+#: -arch, what /proc/cpuinfo says of machines that have it: the first and the last that the machine has.
+PROCESSORS = [("x86-64-v3", "avx2"), ("x86-64-v4", "avx512f"), ("cooperlake", "avx512_bf16")]
 #: One with AMX, which kernels of bf16 are compiled for and run on any machine with tiles in software.
 TILES = "sapphirerapids"
 HERE = os.path.dirname(os.path.abspath(__file__))
-DTYPES = {"f32": np.float32, "bf16": np.uint16}
+DTYPES = {"f32": np.float32, "bf16": np.uint16, "f16": np.uint16}
+NAN = {"f32": np.nan, "bf16": 0x7FC0, "f16": 0x7E00}
+
+
+def link(product, arch):
+    """Elements of the contraction that an instruction adds."""
+    return {TILES: 32, "cooperlake": 2}.get(arch, 1) if product.type == "bf16" else 1
 
 
 def run(command, text=""):
@@ -80,7 +85,7 @@ def compile_kernels(opt, folder, products, arch, level="-O3", table=""):
     lowered = re.sub(r"^#target = .*|attributes \{dsopt.target = #target\} ", "", lowered, flags=re.M)
     library, march, sources, ir = f"{folder}/{arch}.so", arch, [], run(["mlir-translate", "--mlir-to-llvmir"], lowered)
     if arch == TILES:
-        march, sources = processors_here()[-1][0], ["-x", "c", f"{HERE}/tiles.c"]
+        march, sources = processors_here()[-1], ["-x", "c", f"{HERE}/tiles.c"]
         ir = re.sub(r"@llvm\.x86\.(tile\w+|tdpbf16ps)\.internal", r"@\1", re.sub(r"\bx86_amx\b", "i64", ir))
         ir = re.sub(r"^(declare .*@(?:tile|tdpbf16ps).*) #\d+$", r"\1", ir, flags=re.M)
     run(["clang", level, "-Wno-override-module", "-x", "ir", "-", *sources, "-o", library, f"-march={march}", "-shared", "-fPIC",
@@ -98,16 +103,16 @@ def cuts(total):
 
 
 def numbers(random, count, type):
-    """Of type bf16 their bits."""
+    """Of 16 bits their bits."""
     values = random.standard_normal(count).astype(np.float32)
-    return values if type == "f32" else (values.view(np.uint32) >> 16).astype(np.uint16)
+    return {"f32": values, "bf16": (values.view(np.uint32) >> 16).astype(np.uint16), "f16": values.astype(np.float16).view(np.uint16)}[type]
 
 
 def guarded(product, matrix, values, type):
     """Values in memory that ends with the last element of a matrix; NaN between its lines. With what keeps it."""
     (rows, columns), leading, _, _ = matrix
     values = values[:int(np.prod(product.batch, dtype=np.int64)) * rows * leading].reshape(-1, leading).copy()
-    values[:, columns:] = np.nan if type == "f32" else 0x7FC0
+    values[:, columns:] = NAN[type]
     values = values.reshape(-1)[:values.size - (leading - columns)]
     pages = (values.nbytes + mmap.PAGESIZE - 1) // mmap.PAGESIZE
     memory = mmap.mmap(-1, (pages + 1) * mmap.PAGESIZE)
@@ -119,7 +124,7 @@ def guarded(product, matrix, values, type):
     return there
 
 
-def expect(product, references, in_tiles, a, b, c, d):
+def expect(product, references, link, a, b, c, d):
     """What c is then."""
     want, pointer = c.copy(), ctypes.c_void_p
     parts = list(product.matrices())
@@ -133,9 +138,9 @@ def expect(product, references, in_tiles, a, b, c, d):
             one, other = other, one
         numbers = [ctypes.c_int64(v) for v in (m, n, k, lda, ldb, ldc, turns_a, turns_b)]
         flags = [ctypes.c_int64(product.mode == "accumulate")]
-        if product.type == "bf16":
-            flags += [ctypes.c_int64(product.result == "bf16"), ctypes.c_int64(in_tiles)]
-        function = references.reference if product.type == "f32" else references.reference_bf16
+        if product.type != "f32":
+            flags += [ctypes.c_int64(v) for v in (product.result != "f32", product.type == "f16", link)]
+        function = references.reference if product.type == "f32" else references.reference_narrow
         added = [addend if product.mode == mode else None for mode in ("addend", "bias")]
         function(*numbers, one, other, *added, start, *flags)
     return want
@@ -151,10 +156,10 @@ def check(product, references, libraries, seed):
     for arch, (library, (name, total)) in libraries.items():
         kernel = library[name]
         kernel.argtypes, kernel.restype = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p], None
-        in_tiles = arch == TILES
-        if in_tiles not in wants:
-            wants[in_tiles] = expect(product, references, in_tiles, a, b, c, d)
-        want = wants[in_tiles]
+        together = link(product, arch)
+        if together not in wants:
+            wants[together] = expect(product, references, together, a, b, c, d)
+        want = wants[together]
         for ranges in cuts(total):
             got = c.copy()
             buffers = ([b, a] if product.turns_c else [a, b]) + ([d] if product.mode in ("addend", "bias") else []) + [got]
@@ -172,7 +177,7 @@ def check(product, references, libraries, seed):
             flag[0] = 0
             kernel(0, total, pointers)
             first = got.copy()
-            got[want != c] = np.nan if product.result == "f32" else 0x7FC0
+            got[want != c] = NAN[product.result]
             kernel(0, total, pointers)
             if first.tobytes() != got.tobytes():
                 sys.exit(f"{arch}: {text(product)} reads its result where it should store")
@@ -213,28 +218,28 @@ def cases():
         yield Product(133, 170, 260, turns_a, turns_b, batch=(2,), pads=(1024 - (133 if turns_a else 260), 0, 0))
 
 
-def narrow_cases():
+def narrow_cases(narrow):
     for (m, n, k), turns_a, turns_b in itertools.product([(1, 1, 1), (5, 7, 3), (33, 20, 17), (17, 100, 65), (3, 130, 31), (70, 333, 64)],
                                                          (0, 1), (0, 1)):
-        yield Product(m, n, k, turns_a, turns_b, type="bf16")
-        yield Product(m, n, k, turns_a, turns_b, pads=(3, 5, 9), mode="accumulate", type="bf16", result="bf16")
-    for turns_a, turns_b, mode, result in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend", "bias"), ("f32", "bf16")):
+        yield Product(m, n, k, turns_a, turns_b, type=narrow)
+        yield Product(m, n, k, turns_a, turns_b, pads=(3, 5, 9), mode="accumulate", type=narrow, result=narrow)
+    for turns_a, turns_b, mode, result in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend", "bias"), ("f32", narrow)):
         if mode == "bias" and result == "f32":
             continue  # an epilogue has one type
-        yield Product(37, 53, 1024 + 21, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type="bf16", result=result)
-        yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode in ("store", "accumulate")), type="bf16", result=result)
-        yield Product(70, 333, 64, turns_a, turns_b, mode=mode, type="bf16", result=result)
-        yield Product(77, 3, 1024 + 41, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type="bf16", result=result)
+        yield Product(37, 53, 1024 + 21, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type=narrow, result=result)
+        yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode in ("store", "accumulate")), type=narrow, result=result)
+        yield Product(70, 333, 64, turns_a, turns_b, mode=mode, type=narrow, result=result)
+        yield Product(77, 3, 1024 + 41, turns_a, turns_b, mode=mode, pads=(1, 2, 3), type=narrow, result=result)
     # Lines of pairs, and half a pair.
-    yield Product(1, 2100, 2 * 1024 + 3, type="bf16", result="bf16", mode="accumulate")
+    yield Product(1, 2100, 2 * 1024 + 3, type=narrow, result=narrow, mode="accumulate")
     # One block of rows, which asks for the next panel's lines.
-    yield Product(5, 1000, 600, type="bf16")
+    yield Product(5, 1000, 600, type=narrow)
     # Sums of more columns than are kept at a time.
-    yield Product(260, 1000, 1030, 1, 0, type="bf16", result="bf16", mode="bias")
-    yield Product(260, 1000, 1030, 1, 0, type="bf16", result="bf16", mode="accumulate")
+    yield Product(260, 1000, 1030, 1, 0, type=narrow, result=narrow, mode="bias")
+    yield Product(260, 1000, 1030, 1, 0, type=narrow, result=narrow, mode="accumulate")
     for turns_a, turns_b in itertools.product((0, 1), (0, 1)):
-        yield Product(300, 160, 2 * 1024 + 2, turns_a, turns_b, type="bf16", result="bf16")
-        yield Product(17, 70, 40, turns_a, turns_b, batch=(2, 3), pads=(1, 1, 1), type="bf16", result="bf16")
+        yield Product(300, 160, 2 * 1024 + 2, turns_a, turns_b, type=narrow, result=narrow)
+        yield Product(17, 70, 40, turns_a, turns_b, batch=(2, 3), pads=(1, 1, 1), type=narrow, result=narrow)
 
 
 def tile_cases():
@@ -248,24 +253,27 @@ def tile_cases():
 
 
 def processors_here():
-    """Those of PROCESSORS that this machine is, with their types."""
+    """Those of PROCESSORS that this machine is."""
     processor = open("/proc/cpuinfo").read()
-    return [(arch, types) for arch, flag, types in PROCESSORS if flag in processor]
+    return [arch for arch, flag in PROCESSORS if flag in processor]
 
 
 def compile_references(folder):
-    march = "cooperlake" if "cooperlake" in dict(processors_here()) else "x86-64-v3"
+    march = "cooperlake" if "cooperlake" in processors_here() else "x86-64-v3"
     os.makedirs(folder, exist_ok=True)
     run(["clang", "-O1", f"-march={march}", "-shared", "-fPIC", f"{HERE}/reference.c", "-o", f"{folder}/reference.so"])
     return ctypes.CDLL(f"{folder}/reference.so")
 
 
 def main(opt, folder):
-    products = [*cases(), *narrow_cases(), *tile_cases()]
+    products = [*cases(), *narrow_cases("bf16"), *list(narrow_cases("f16"))[::4], *tile_cases()]
     libraries = [{} for _ in products]
     there = processors_here()
-    for arch, types in dict(there[:1] + there[-1:] + [(TILES, ["bf16"])] * bool(there)).items():
-        some = [index for index, product in enumerate(products) if product.type in types]
+    for arch in dict.fromkeys(there[:1] + there[-1:] + [TILES] * bool(there)):
+        # What is widened is so for any processor; a sample is enough of the last.
+        some = [index for index, product in enumerate(products)
+                if (product.type == "bf16" if arch == TILES else product.type == "f32" or link(product, arch) > 1 or
+                    arch == there[0] or index % 4 == 0)]
         library, calls = compile_kernels(opt, folder, [products[index] for index in some], arch, "-O1")
         for index, call in zip(some, calls):
             libraries[index][arch] = library, call
