@@ -12,7 +12,7 @@ for line in sys.stdin:
     key = (m, n, k, ta, tb, batch, type)
     if key not in kept:
         kept.clear()
-        dtype = torch.float32 if type == "f32" else torch.bfloat16
+        dtype = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}[type]
         a, b = torch.randn(batch, *((k, m) if ta else (m, k))).to(dtype), torch.randn(batch, *((n, k) if tb else (k, n))).to(dtype)
         a, b = a.transpose(1, 2) if ta else a, b.transpose(1, 2) if tb else b
         kept[key] = (a[0], b[0]) if batch == 1 else (a, b)

@@ -71,8 +71,8 @@ struct Blocking {
   Panels columns;         ///< of vectors; the last vector may have fewer columns
   /// Of blocks of rows: what all columns are computed for, one after the other.
   Panels bands;
-  bool copiesA =
-      false; ///< a band of a is copied before, block of rows by block of rows; turned if it is transposed
+  /// A band of a is copied before, block of rows by block of rows; what lies transposed is turned.
+  bool copiesA = false;
   /// Panels of columns whose sums of runs are kept in fp32 until the last, for a result of less; 0: none are.
   int64_t panelsApart = 0;
   exec::ProductPacking packing = exec::ProductPacking::None;
@@ -124,7 +124,7 @@ struct Blocking {
   /// Tiles that hold so many rows; those of the last one may be the one's before as well.
   static int64_t tilesOf(int64_t rows) { return (rows + kTileRows - 1) / kTileRows; }
   int64_t rowsOfTile() const { return std::min(rows.largest(), kTileRows); }
-  int64_t bytesOfCopy = 0; ///< of an element of copies
+  int64_t bytesOfCopy = 0; ///< of an element of a copy
   /// All of it.
   int64_t scratchBytes() const;
 };

@@ -9,6 +9,7 @@
 #include "dsopt/Runtime/ABI.h"
 
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -39,17 +40,18 @@ struct dsopt_rt {
     if (count <= tilesOfThread)
       return;
     tilesOfThread = count;
-    tiles.resize(pool->threads() * count * kTile + 16);
+    // Not initialized: what no product of the library writes takes no memory.
+    tiles.reset(new float[pool->threads() * count * kTile + 16]);
   }
   float *tileOf(int thread) {
-    auto start = (reinterpret_cast<uintptr_t>(tiles.data()) + 63) & ~uintptr_t(63);
-    return tiles.empty() ? nullptr : reinterpret_cast<float *>(start) + thread * tilesOfThread * kTile;
+    auto start = (reinterpret_cast<uintptr_t>(tiles.get()) + 63) & ~uintptr_t(63);
+    return tiles ? reinterpret_cast<float *>(start) + thread * tilesOfThread * kTile : nullptr;
   }
   static constexpr int64_t kTile = 512 * 512; ///< elements of the largest tile
 
 private:
   int64_t tilesOfThread = 0;
-  std::vector<float> tiles;
+  std::unique_ptr<float[]> tiles;
 };
 
 namespace dsopt::runtime {
