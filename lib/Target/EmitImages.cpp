@@ -53,7 +53,8 @@ FailureOr<std::vector<std::string>> dsopt::emitPTX(ModuleOp module, const Object
   if (failed(compileGroups(module, groups, options, compiled)))
     return failure();
   std::vector<std::string> texts;
-  for (size_t from = 0; size_t end : ends) {
+  size_t from = 0;
+  for (size_t end : ends) {
     std::string &text = texts.emplace_back();
     for (; from < end; ++from) {
       StringRef part = compiled[from]->getBuffer();

@@ -54,7 +54,8 @@ LogicalResult BucketOp::verify() {
                                        << ", before the end of the one in front of it (" << end << ")";
     end = range.getOffset() + range.getElements();
   }
-  if (getElements() % kGranule || getElements() < end || (int64_t)getElements() >= end + kGranule)
+  if (getElements() % kGranule || static_cast<int64_t>(getElements()) < end ||
+      static_cast<int64_t>(getElements()) >= end + kGranule)
     return emitOpError("has ") << getElements() << " elements, expected " << end
                                << " rounded up to a multiple of " << kGranule;
   if (getZero() < 0 || getZero() > 3)
@@ -155,7 +156,7 @@ LogicalResult ReduceOp::verifySymbolUses(SymbolTableCollection &symbols) {
   BucketOp bucket = findBucket(*this, getBucketAttr(), symbols);
   if (!bucket || failed(verifyGroup(*this, getAxes(), bucket)))
     return failure();
-  if (getUse() < 0 || getUse() >= (int64_t)bucket.getBlocks().size())
+  if (getUse() < 0 || static_cast<size_t>(getUse()) >= bucket.getBlocks().size())
     return misfit(*this, bucket) << "reduces use " << getUse() << ", but the bucket has "
                                  << bucket.getBlocks().size();
   Type gradient = bucket.getGradientType();

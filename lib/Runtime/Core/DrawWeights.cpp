@@ -17,7 +17,9 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
+#endif
 
 namespace dsopt::runtime {
 namespace {

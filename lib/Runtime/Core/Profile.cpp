@@ -34,12 +34,14 @@ static_assert(std::size(kDescribed) == kActionKindCount);
 
 Profile::Profile(const Program &program, DeviceMeter *meter) : actions(program.calls.size()), meter(meter) {
   for (const Call &call : program.calls)
-    rows.push_back({call});
+    rows.emplace_back().one = call;
   for (int kind = 0; kind < kActionKindCount; ++kind) {
     bool run = kind == static_cast<int>(ActionKind::Run);
     // A device copies by itself.
     bool flies = kDescribed[kind].flies || (meter && kind == static_cast<int>(ActionKind::Copy));
-    rows.push_back({{run ? "other" : kActionKinds[kind], kDescribed[kind].what, ""}, flies});
+    Row &row = rows.emplace_back();
+    row.one = {run ? "other" : kActionKinds[kind], kDescribed[kind].what, ""};
+    row.flies = flies;
   }
 }
 

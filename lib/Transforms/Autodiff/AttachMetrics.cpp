@@ -48,7 +48,8 @@ constexpr int64_t kMostClasses = 4096;
 std::optional<Request> parse(StringRef text) {
   Request request;
   request.text = text;
-  auto [name, operands] = text.split(':');
+  StringRef name, operands;
+  std::tie(name, operands) = text.split(':');
   std::tie(request.output, request.labels) = operands.rsplit(',');
   if (text.contains(':') && (request.output.empty() || request.labels.empty()))
     return std::nullopt;

@@ -94,8 +94,9 @@ FailureOr<std::optional<Merge>> TiedGradientMerger::find(AddOp add) {
     if (failed(accesses))
       return failure();
     for (auto [term, list] : llvm::zip(terms, touching))
-      if (llvm::any_of(*accesses,
-                       [&](const Access &access) { return access.buffer == term.getBuffer().getAttr(); })) {
+      if (llvm::any_of(*accesses, [&, buffer = term.getBuffer().getAttr()](const Access &access) {
+            return access.buffer == buffer;
+          })) {
         if (!behind)
           list.push_back(&op);
         sourceStays |= behind && term == add.getSource();

@@ -173,7 +173,8 @@ FailureOr<PositionPlan> dsopt::planPosition(ArrayRef<ProgramOp> programs, LifeAn
     PersistentPlaces persistent{index};
     for (const ProgramLife *life : plan.lives)
       persistent.place(life->lives);
-    MemoryPlan &own = plan.memories.emplace_back(MemoryPlan{memory});
+    MemoryPlan &own = plan.memories.emplace_back();
+    own.memory = memory;
     for (auto [program, life] : llvm::enumerate(plan.lives)) {
       own.packings.push_back(packBuffers(*life, persistent, std::max(own.arena, enough)));
       if (own.packings.back().arena > own.arena) {

@@ -57,7 +57,7 @@ RefAttr ReductionWriter::kept(dist::BucketOp bucket, const Twine &name, int64_t 
   ProgramBuilder::BufferTraits traits;
   traits.persistent = true;
   // Only what has a value for each element is of the bucket.
-  if (elements == bucket.getPadded())
+  if (elements == static_cast<int64_t>(bucket.getPadded()))
     traits.of = bucket.getSymName();
   return out.ref(out.buffer(bucket.getSymName() + "." + name,
                             MemRefType::get({elements}, Float32Type::get(context)), BufferKind::Optimizer,

@@ -557,8 +557,9 @@ TEST_P(Launched, OperationsThatDoNotMatchAreAFailure) {
     engine.barrier();
     return 0;
   });
-  if (GetParam() != everyoneHere)
+  if (GetParam() != everyoneHere) {
     EXPECT_EQ(statuses, (std::vector<int>{12, 2, 2, 2}));
+  }
   for (int status : statuses)
     EXPECT_TRUE(status == 2 || status == 12) << status;
 }

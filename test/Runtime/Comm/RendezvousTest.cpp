@@ -291,8 +291,9 @@ TEST(Rendezvous, NobodyWaitsForEver) {
         continue;
       Machine &machine = simulation.machine(rank);
       ASSERT_TRUE(machine.met || machine.refusal) << "seed " << seed << ", rank " << rank;
-      if (machine.refusal)
+      if (machine.refusal) {
         EXPECT_FALSE(machine.refusal->text.empty());
+      }
       met += machine.met;
       refused += !machine.met;
     }

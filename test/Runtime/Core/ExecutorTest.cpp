@@ -20,8 +20,8 @@ void *operator new(size_t bytes) {
     return memory;
   abort();
 }
-void operator delete(void *memory) noexcept { free(memory); }
-void operator delete(void *memory, size_t) noexcept { free(memory); }
+[[gnu::noinline]] void operator delete(void *memory) noexcept { free(memory); }
+[[gnu::noinline]] void operator delete(void *memory, size_t) noexcept { free(memory); }
 
 namespace {
 

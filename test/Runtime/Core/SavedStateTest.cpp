@@ -131,8 +131,9 @@ TEST(SavedState, EveryUnitHasOneWriter) {
       const Parameter &tensor = saved.tensors[segment.tensor];
       for (int64_t at = 0; at < tensor.bytes; at += kHashedBytes)
         if (tensor.offset + at >= segment.begin &&
-            tensor.offset + std::min(at + kHashedBytes, tensor.bytes) <= segment.end)
+            tensor.offset + std::min(at + kHashedBytes, tensor.bytes) <= segment.end) {
           EXPECT_TRUE(chunks.insert({segment.tensor, at}).second);
+        }
     }
     for (const SharedRange &range : sharedChunks(saved, segments)) {
       size_t tensor = segments[range.first].tensor;

@@ -159,7 +159,7 @@ TEST(ScatterAdd, SameBitsWithAnyThreads) {
     for (int indexBytes : {4, 8})
       for (int accumulate : {0, 1}) {
         std::vector<float> result(size * width, accumulate ? 0.0f : 5.0f);
-        scatter(threads, {count, width, size, indexBytes, DSOPT_F32, DSOPT_F32}, rows.data(),
+        scatter(threads, {count, width, size, indexBytes, DSOPT_F32, DSOPT_F32, 0}, rows.data(),
                 indexBytes == 4 ? static_cast<void *>(narrow.data()) : wide.data(), result.data(),
                 accumulate);
         if (first.empty()) {
@@ -198,7 +198,7 @@ TEST(ScatterAdd, RoundsARowsSumToBf16Once) {
           }
         for (int threads : {1, 2, 3, 8}) {
           std::vector<uint16_t> result = start;
-          scatter(threads, {count, width, size, 8, typeRows, DSOPT_BF16},
+          scatter(threads, {count, width, size, 8, typeRows, DSOPT_BF16, 0},
                   typeRows == DSOPT_F32 ? static_cast<void *>(wideRows.data()) : rows.data(), indices.data(),
                   result.data(), accumulate);
           ASSERT_EQ(result, expected) << width;
@@ -224,7 +224,7 @@ template <typename T> static void addsAsAGradientOfItsOwn(Element type) {
     std::vector<T> start(other.size()), own(other.size());
     convert(other.data(), start.data(), other.size());
     std::vector<T> expected(other.size());
-    scatter(1, {count, width, size, 8, DSOPT_F32, code}, rows.data(), indices.data(), own.data(), false);
+    scatter(1, {count, width, size, 8, DSOPT_F32, code, 0}, rows.data(), indices.data(), own.data(), false);
     for (size_t i = 0; i < own.size(); ++i)
       expected[i] = sum(own[i], start[i]);
     for (int threads : {1, 2, 3, 8}) {

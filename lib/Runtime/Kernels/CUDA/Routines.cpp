@@ -77,11 +77,20 @@ void lambSums(Device &device, StreamHandle stream, const LambPiece *pieces, int6
 }
 
 /// A table whose places are more than a launch carries.
+/// Of no group yet.
+static TrustTables tablesOf(const LambRule &rule, int64_t ranks, int64_t words) {
+  TrustTables tables{};
+  tables.ranks = ranks;
+  tables.words = words;
+  tables.rule = rule;
+  return tables;
+}
+
 static void writeByParts(Device &device, StreamHandle stream, const TrustTable &table, const LambRule &rule,
                          const int64_t *records, int64_t ranks, int64_t words, int64_t *scratch) {
   DSOPT_CUDA(cuMemsetD8Async, addressOf(scratch), 0, 2 * kSquareDigits * 8, stream);
   auto count = static_cast<int64_t>(table.places->size());
-  TrustTables some = {.ranks = ranks, .words = words, .rule = rule};
+  TrustTables some = tablesOf(rule, ranks, words);
   for (int64_t first = 0; first < count; first += TrustTables::kPlaces) {
     some.ends[0] = static_cast<int32_t>(std::min<int64_t>(count - first, TrustTables::kPlaces));
     std::copy_n(table.places->begin() + first, some.ends[0], some.places);
@@ -95,7 +104,7 @@ void writeTrustTables(Device &device, StreamHandle stream, const TrustTable *tab
                       const LambRule &rule, const int64_t *records, int64_t ranks, int64_t words,
                       int64_t *scratch) {
   for (int64_t first = 0; first < count;) {
-    TrustTables some = {.ranks = ranks, .words = words, .rule = rule};
+    TrustTables some = tablesOf(rule, ranks, words);
     int64_t taken = 0, places = 0;
     for (; first < count && taken < TrustTables::kMost &&
            places + static_cast<int64_t>(tables[first].places->size()) <= TrustTables::kPlaces;

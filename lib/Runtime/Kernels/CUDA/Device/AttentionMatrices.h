@@ -79,7 +79,7 @@ DEVICE void loadRows(uint32_t (&r)[4], const Matrix<rows, size> &from, int row, 
                : "memory");
 }
 #define MULTIPLY_ADD(T)                                                                                      \
-  template <> DEVICE void multiplyAdd<T>(Sums & c, const Left &a, uint32_t b0, uint32_t b1) {                \
+  template <> DEVICE_MEMBER inline void multiplyAdd<T>(Sums & c, const Left &a, uint32_t b0, uint32_t b1) {  \
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." #T "." #T ".f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "    \
                  "{%8,%9}, {%0,%1,%2,%3};"                                                                   \
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])                                            \

@@ -95,12 +95,12 @@ DEVICE void store(float value, bf16 &target) { target = roundToBf16(value); }
 DEVICE void store(float value, f16 &target) { target = roundToF16(value); }
 /// Two of `T` in a word, the first below.
 template <typename T> DEVICE uint32_t pairOf(float low, float high);
-template <> DEVICE uint32_t pairOf<bf16>(float low, float high) {
+template <> DEVICE_MEMBER inline uint32_t pairOf<bf16>(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
-template <> DEVICE uint32_t pairOf<f16>(float low, float high) {
+template <> DEVICE_MEMBER inline uint32_t pairOf<f16>(float low, float high) {
   uint32_t pair;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
