@@ -24,10 +24,18 @@ struct LinearNllReference {
 };
 
 template <typename T>
-LinearNllReference referenceOf(LinearNllShape s, bool transposed, const std::vector<T> &x,
-                               const std::vector<T> &w, const std::vector<T> *bias,
+LinearNllReference referenceOf(LinearNllShape s, bool transposed, const std::vector<T> &givenX,
+                               const std::vector<T> &givenW, const std::vector<T> *bias,
                                const std::vector<int64_t> &labels, const std::vector<float> &grad) {
   LinearNllReference r;
+  // Each element of f16 would be a call of a library, again and again.
+  auto widened = [](const std::vector<T> &values) {
+    std::vector<float> result;
+    for (T value : values)
+      result.push_back(widen(value));
+    return result;
+  };
+  std::vector<float> x = widened(givenX), w = widened(givenW);
   r.losses.resize(s.rows);
   for (auto *values : {&r.dx, &r.sizeX})
     values->resize(s.rows * s.depth);
@@ -44,7 +52,7 @@ LinearNllReference referenceOf(LinearNllShape s, bool transposed, const std::vec
     for (int64_t c = 0; c < s.classes; ++c) {
       logits[c] = bias ? widen((*bias)[c]) : 0;
       for (int64_t k = 0; k < s.depth; ++k)
-        logits[c] += double(widen(x[i * s.depth + k])) * widen(w[place(c, k)]);
+        logits[c] += double(x[i * s.depth + k]) * w[place(c, k)];
       sum += std::exp(logits[c]);
     }
     r.losses[i] = std::log(sum) - logits[labels[i]];
@@ -56,8 +64,8 @@ LinearNllReference referenceOf(LinearNllShape s, bool transposed, const std::vec
       };
       add(r.db[c], r.sizeB[c], z);
       for (int64_t k = 0; k < s.depth; ++k) {
-        add(r.dx[i * s.depth + k], r.sizeX[i * s.depth + k], z * widen(w[place(c, k)]));
-        add(r.dw[place(c, k)], r.sizeW[place(c, k)], z * widen(x[i * s.depth + k]));
+        add(r.dx[i * s.depth + k], r.sizeX[i * s.depth + k], z * w[place(c, k)]);
+        add(r.dw[place(c, k)], r.sizeW[place(c, k)], z * x[i * s.depth + k]);
       }
     }
   }
