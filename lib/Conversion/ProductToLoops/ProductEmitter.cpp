@@ -442,8 +442,7 @@ Value ProductEmitter::emitFactor(Value at, bool isHalf) {
 }
 
 Value ProductEmitter::inType(Value read, Type type) {
-  bool isWidened = stored != type && getElementTypeOrSelf(read) == stored;
-  return isWidened ? extend(read, product.getOperands()) : read;
+  return getElementTypeOrSelf(read) == type ? read : extend(read, product.getOperands());
 }
 
 Value ProductEmitter::extend(Value bits, Type type) {

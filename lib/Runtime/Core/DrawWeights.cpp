@@ -17,10 +17,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#ifdef __clang__
-#pragma STDC FP_CONTRACT OFF
-#endif
-
 namespace dsopt::runtime {
 namespace {
 

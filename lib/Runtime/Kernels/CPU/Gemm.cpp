@@ -38,8 +38,13 @@ static bool multipliesBf16 = false;
 
 bool extendsOperands(int64_t type) { return type == DSOPT_F16 || (type == DSOPT_BF16 && !multipliesBf16); }
 
+/// Whether the library has kernels for vectors of 512 bits.
+static bool isWide(const std::vector<std::string> &features) {
+  return hasAll(features, {"avx512f", "avx512bw", "avx512dq", "avx512vl"});
+}
+
 void selectProducts(const std::vector<std::string> &features) {
-  multipliesBf16 = hasAll(features, {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"});
+  multipliesBf16 = isWide(features) && hasAll(features, {"avx512bf16"});
 }
 
 void limitLibraries(const std::vector<std::string> &features) {
@@ -48,9 +53,8 @@ void limitLibraries(const std::vector<std::string> &features) {
   selectPeak(features);
   allowTiles(features);
   auto has = [&](std::initializer_list<const char *> names) { return hasAll(features, names); };
-  bool wide = has({"avx512f", "avx512bw", "avx512dq", "avx512vl"});
   dnnl_cpu_isa_t isa = multipliesBf16         ? dnnl_cpu_isa_avx512_core_bf16
-                       : wide                 ? dnnl_cpu_isa_avx512_core
+                       : isWide(features)     ? dnnl_cpu_isa_avx512_core
                        : has({"avx2", "fma"}) ? dnnl_cpu_isa_avx2
                        : has({"avx"})         ? dnnl_cpu_isa_avx
                                               : dnnl_cpu_isa_sse41;
@@ -179,7 +183,7 @@ static void multiply(dsopt_rt &rt, const dsopt_gemm &p, const GemmTiles &tiles, 
                      const float *addend, void *c, bool accumulate) {
   int64_t batch = batchOf(p);
   ThreadPool &pool = *rt.pool;
-  rt.prepareTiles(extendsOperands(p.type_ab) ? p.type_ab : p.type_c);
+  rt.prepareTiles(p.type_ab);
   auto body = [&](int64_t index, int thread) {
     int64_t column = index % tiles.columns, row = index / tiles.columns % tiles.rows;
     int64_t item = index / tiles.columns / tiles.rows;

@@ -33,8 +33,8 @@ struct dsopt_rt {
   dsopt::runtime::DeviceCalls *device = nullptr; ///< does what segments call, where buffers are a device's
   dsopt_launch_cost costs[kCosts];
 
-  /// Space for tiles in f32 for each thread, made before the library's first product of the type: of a result
-  /// that is stored in less, behind it of operands that are extended.
+  /// Space for tiles in f32 for each thread, made before the library's first product of operands of the type:
+  /// of a result that is stored in less, behind it of operands that are extended.
   void prepareTiles(int64_t type) {
     int64_t count = dsopt::runtime::extendsOperands(type) ? 3 : type == DSOPT_BF16 ? 1 : 0;
     if (count <= tilesOfThread)

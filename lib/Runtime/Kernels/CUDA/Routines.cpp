@@ -76,7 +76,6 @@ void lambSums(Device &device, StreamHandle stream, const LambPiece *pieces, int6
                static_cast<int64_t *>(nullptr), sums, sumCount);
 }
 
-/// A table whose places are more than a launch carries.
 /// Of no group yet.
 static TrustTables tablesOf(const LambRule &rule, int64_t ranks, int64_t words) {
   TrustTables tables{};
@@ -86,6 +85,7 @@ static TrustTables tablesOf(const LambRule &rule, int64_t ranks, int64_t words) 
   return tables;
 }
 
+/// A table whose places are more than a launch carries.
 static void writeByParts(Device &device, StreamHandle stream, const TrustTable &table, const LambRule &rule,
                          const int64_t *records, int64_t ranks, int64_t words, int64_t *scratch) {
   DSOPT_CUDA(cuMemsetD8Async, addressOf(scratch), 0, 2 * kSquareDigits * 8, stream);

@@ -124,7 +124,7 @@ def guarded(product, matrix, values, type):
     return there
 
 
-def expect(product, references, link, a, b, c, d):
+def expect(product, references, together, a, b, c, d):
     """What c is then."""
     want, pointer = c.copy(), ctypes.c_void_p
     parts = list(product.matrices())
@@ -139,7 +139,7 @@ def expect(product, references, link, a, b, c, d):
         numbers = [ctypes.c_int64(v) for v in (m, n, k, lda, ldb, ldc, turns_a, turns_b)]
         flags = [ctypes.c_int64(product.mode == "accumulate")]
         if product.type != "f32":
-            flags += [ctypes.c_int64(v) for v in (product.result != "f32", product.type == "f16", link)]
+            flags += [ctypes.c_int64(v) for v in (product.result != "f32", product.type == "f16", together)]
         function = references.reference if product.type == "f32" else references.reference_narrow
         added = [addend if product.mode == mode else None for mode in ("addend", "bias")]
         function(*numbers, one, other, *added, start, *flags)
