@@ -21,7 +21,8 @@ void placeThread(const std::vector<int> &cpus) {
   CPU_FREE(set);
 }
 
-ThreadPool::ThreadPool(int threads, int spin, void (*init)(), const std::vector<int> &cpus) : spin(spin) {
+ThreadPool::ThreadPool(int threads, int spin, void (*init)(), const std::vector<int> &cpus)
+    : taken(threads), spin(spin) {
   placeThread(cpus);
   if (init)
     init();

@@ -74,19 +74,35 @@ public:
     run(&call<decltype(part)>, &part);
   }
 
-  /// `body(index, thread)` for each index in [0, count), taken by whichever thread is free, `chunk` at a
-  /// time.
+  /// `body(index, thread)` for each index in [0, count), `chunk` at a time: a thread takes what `split` would
+  /// give it, whose data it probably wrote or read last, then what is left of some others' parts.
   template <typename Body> void forEach(int64_t count, int64_t chunk, Body &&body) {
     if (count <= chunk || threads() == 1) {
       for (int64_t i = 0; i < count; ++i)
         body(i, 0);
       return;
     }
-    std::atomic<int64_t> next{0};
-    auto part = [&](int thread) {
-      for (int64_t first; (first = next.fetch_add(chunk, std::memory_order_relaxed)) < count;)
-        for (int64_t i = first; i < first + chunk && i < count; ++i)
+    int64_t chunks = (count + chunk - 1) / chunk, parts = threads();
+    auto begin = [&](int64_t thread) { return chunks * thread / parts; };
+    for (int64_t thread = 0; thread < parts; ++thread)
+      taken[thread].next.store(begin(thread), std::memory_order_relaxed);
+    auto takeFrom = [&](int64_t owner, int thread) {
+      std::atomic<int64_t> &next = taken[owner].next;
+      int64_t last = begin(owner + 1);
+      while (next.load(std::memory_order_relaxed) < last) {
+        int64_t first = next.fetch_add(1, std::memory_order_relaxed);
+        if (first >= last)
+          return;
+        for (int64_t i = first * chunk; i < (first + 1) * chunk && i < count; ++i)
           body(i, thread);
+      }
+    };
+    auto part = [&](int thread) {
+      takeFrom(thread, thread);
+      // Those whose numbers differ in one bit: to look at all would take long where there are many.
+      for (int64_t bit = 1; bit < parts; bit *= 2)
+        if ((thread ^ bit) < parts)
+          takeFrom(thread ^ bit, thread);
     };
     run(&call<decltype(part)>, &part);
   }
@@ -99,6 +115,12 @@ private:
   void run(Job job, void *context);
   void work(int thread, void (*init)());
 
+  /// The next chunk of each thread's part.
+  struct alignas(64) Taken {
+    std::atomic<int64_t> next{0};
+  };
+
+  std::vector<Taken> taken;
   std::vector<std::thread> workers;
   int spin;
   Job job = nullptr;

@@ -29,8 +29,8 @@ TEST(ThreadPool, SplitsAtMultiplesOfGrain) {
 }
 
 TEST(ThreadPool, TakesEveryIndexOnce) {
-  for (int threads : {1, 2, 8})
-    for (int64_t chunk : {1, 3, 1000}) {
+  for (int threads : {1, 2, 3, 5, 8})
+    for (int64_t chunk : {1, 3, 7, 1000}) {
       ThreadPool pool(threads, 100);
       std::vector<std::atomic<int>> seen(500);
       pool.forEach(500, chunk, [&](int64_t i, int thread) {
@@ -40,6 +40,27 @@ TEST(ThreadPool, TakesEveryIndexOnce) {
       for (auto &count : seen)
         ASSERT_EQ(count, 1);
     }
+}
+
+TEST(ThreadPool, TakesItsOwnPartThenWhatIsLeft) {
+  for (int64_t chunk : {1, 2}) {
+    ThreadPool pool(2, 1000);
+    std::vector<int> taker(8);
+    std::atomic<int> begun{0}, left{8 - static_cast<int>(chunk)};
+    pool.forEach(8, chunk, [&](int64_t i, int thread) {
+      taker[i] = thread;
+      if (i % 4 == 0)
+        for (++begun; begun != 2;)
+          std::this_thread::yield();
+      // The first chunk takes until all others are done.
+      if (i >= chunk)
+        --left;
+      while (i == 0 && left != 0)
+        std::this_thread::yield();
+    });
+    for (int64_t i = 0; i < 8; ++i)
+      EXPECT_EQ(taker[i], i >= chunk) << i;
+  }
 }
 
 TEST(ThreadPool, SaysWhetherWorkersSpin) {

@@ -50,7 +50,7 @@ extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const
   int64_t groups = (d->rows + rows - 1) / rows;
   rt->pool->forEach(pairs * groups, 1, [&](int64_t unit, int thread) {
     // The longest rows of a causal mask first.
-    int64_t pair = unit % pairs, first = (groups - 1 - unit / pairs) * rows;
+    int64_t pair = unit / groups, first = (groups - 1 - unit % groups) * rows;
     kernelsOf(*d).forward(*d, tensors, pair / d->heads, pair % d->heads, first,
                           std::min(first + rows, d->rows), scratch + thread * size);
   });
