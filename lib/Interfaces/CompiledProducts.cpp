@@ -18,14 +18,18 @@ bool dsopt::multipliesTiles(TargetAttr target, Type operands) {
   return operands.isBF16() && hasFeature(target, "amx-tile") && hasFeature(target, "amx-bf16");
 }
 
-bool dsopt::widensOperands(TargetAttr target, Type operands) {
+bool dsopt::widensVectors(TargetAttr target, Type operands) {
   if (!operands.isBF16())
     return operands.isF16();
-  // Intel's processors with AMX, where they do not show it, do half as much in bf16 as in fp32.
+  // Vectors of Intel's processors with AMX do half as much in bf16 as in fp32.
   bool isSlow = llvm::is_contained({"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"},
                                    target.getArch());
   bool hasPairs = hasFeature(target, "avx512bf16") && target.getVectorBits() == 512;
-  return !multipliesTiles(target, operands) && (isSlow || !hasPairs);
+  return isSlow || !hasPairs;
+}
+
+bool dsopt::widensOperands(TargetAttr target, Type operands) {
+  return widensVectors(target, operands) && !multipliesTiles(target, operands);
 }
 
 bool dsopt::compilesProducts(TargetAttr target, Type operands, Type result) {

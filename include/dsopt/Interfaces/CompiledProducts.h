@@ -15,8 +15,10 @@ namespace dsopt {
 bool compilesProducts(TargetAttr target, mlir::Type operands, mlir::Type result);
 /// Whether those that are compiled of such operands are computed in AMX's tiles, whatever their shape.
 bool multipliesTiles(TargetAttr target, mlir::Type operands);
-/// Whether those are copied in fp32 and multiplied there: of 16 bits, for which the processor has no
-/// instruction, or a slow one.
+/// Whether vectors multiply such operands in fp32: of 16 bits, for which the processor has no instruction on
+/// vectors, or a slow one.
+bool widensVectors(TargetAttr target, mlir::Type operands);
+/// Whether those that are compiled are copied in fp32 and multiplied there.
 bool widensOperands(TargetAttr target, mlir::Type operands);
 /// Columns of a vector, which products are computed for at once.
 int64_t productLanes(TargetAttr target);

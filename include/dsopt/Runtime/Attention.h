@@ -23,6 +23,7 @@ typedef struct dsopt_attention {
   int64_t depth, width;                ///< last dimensions of q and k, and of v
   int64_t type;      ///< (DSOPT_F32, DSOPT_BF16 or DSOPT_F16) of q, k, v, the result and all gradients
   int64_t mask_type; ///< of the mask
+  int64_t widens;    ///< the host's products of bf16 are of fp32, whatever instructions there are for it
   int64_t causal;    ///< row t reads columns 0 to t + columns - rows
   int64_t threads;   ///< that the workspace has room for
   double scale;

@@ -2,6 +2,7 @@
 
 #include "RuntimeCalls.h"
 #include "dsopt/Conversion/RoutineSizes.h"
+#include "dsopt/Interfaces/CompiledProducts.h"
 #include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;
@@ -42,6 +43,10 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
   d.causal = attention.getCausal();
   d.threads = attention.getThreads();
   d.scale = attention.getScale().convertToDouble();
+  auto target =
+      attention->template getParentOfType<ModuleOp>()->template getAttrOfType<TargetAttr>(kTargetAttr);
+  d.widens = target && !isForDevice(attention) &&
+             widensVectors(target, memrefType(attention.getQ()).getElementType());
   if (attention.getMask()) {
     auto maskType = elementTypeOf(attention, attention.getMask());
     if (failed(maskType))

@@ -53,6 +53,7 @@ bool runsHere(size_t level) {
 }
 
 TEST_P(Attention, RightAndSameBitsWithAnyThreads) {
+  std::vector<std::vector<uint8_t>> wide; // of AVX-512 in fp32
   for (size_t level = 0; level < kFeatures.size() && runsHere(level); ++level) {
     SCOPED_TRACE("instruction set " + std::to_string(level));
     selectAttention(kFeatures[level]);
@@ -64,6 +65,11 @@ TEST_P(Attention, RightAndSameBitsWithAnyThreads) {
     ASSERT_NO_FATAL_FAILURE(expectNear(vGrad, first[3], wantV, "gradient of v"));
     for (int threads : {2, 3, 8})
       ASSERT_EQ(run(threads), first) << threads << " threads";
+    if (level == 2)
+      wide = first;
+    d.widens = 1;
+    ASSERT_EQ(run(1), level == 3 ? wide : first) << "widened";
+    d.widens = 0;
   }
 }
 

@@ -30,7 +30,7 @@ void dsopt::runtime::selectAttention(const std::vector<std::string> &features) {
 }
 
 static const AttentionKernels &kernelsOf(const dsopt_attention &d) {
-  return d.type == DSOPT_BF16 ? *narrow : *wide;
+  return d.type == DSOPT_BF16 && !d.widens ? *narrow : *wide;
 }
 
 extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,

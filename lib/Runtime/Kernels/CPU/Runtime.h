@@ -56,9 +56,9 @@ private:
 
 namespace dsopt::runtime {
 
-/// The version of the choice of library, algorithm and tiles for matrix products, and of their kernels' order
-/// of additions and what they add beside (compile-products, raise-epilogues).
-inline constexpr int kKernelTable = 7;
+/// The version of the choice of library, algorithm and tiles for matrix products and attention, and of their
+/// kernels' order of additions and what they add beside (compile-products, raise-epilogues).
+inline constexpr int kKernelTable = 8;
 
 /// To be called first in every thread that computes: libraries run serially in it.
 void prepareThread();
