@@ -44,6 +44,16 @@ TEST(ExactSum, OrderAndCutsDoNotMatter) {
   for (float value : values)
     reference += static_cast<long double>(value) * value;
   EXPECT_NEAR(whole.value() / static_cast<double>(reference), 1, 1e-14);
+  // A group's own order is fixed.
+  std::vector<double> groupSums;
+  for (size_t first = 0; first < values.size(); first += 64) {
+    double part[8] = {};
+    for (size_t i = first; i < std::min(first + 64, values.size()); ++i)
+      part[i % 8] += static_cast<double>(values[i]) * values[i];
+    groupSums.push_back(((part[0] + part[1]) + (part[2] + part[3])) +
+                        ((part[4] + part[5]) + (part[6] + part[7])));
+  }
+  EXPECT_EQ(whole.value(), exact(groupSums));
   for (int parts : {2, 3, 7}) {
     std::vector<ExactSum> sums(parts);
     int64_t groups = (values.size() + 63) / 64;

@@ -84,26 +84,43 @@ double ExactSum::value() const {
   return std::ldexp(static_cast<double>(mantissa), 32 * (top - 2) - 320 + drop);
 }
 
-DSOPT_CLONES static double groupSquares(const float *values) {
-  // Eight partial sums, eight elements apart, then a tree: squares of floats are exact in double, so
-  // fused or not is the same.
-  double sums[8] = {};
-  for (int i = 0; i < 64; i += 8)
-    for (int j = 0; j < 8; ++j) {
-      double value = values[i + j];
-      sums[j] += value * value;
+static constexpr int64_t kGroup = 64;
+
+/// The squares' sum of each group. Eight partial sums, eight elements apart, then a tree: squares of floats are
+/// exact in double, so fused or not is the same.
+DSOPT_CLONES static void groupSquares(const float *values, int64_t groups, double *sums) {
+  typedef float Floats __attribute__((vector_size(32)));
+  typedef double Doubles __attribute__((vector_size(64)));
+  constexpr int64_t kAhead = 1024; // between the runs of this loop no processor reads ahead by itself
+  for (int64_t group = 0; group < groups; ++group, values += kGroup) {
+    for (int64_t i = 0; i < kGroup; i += 16)
+      __builtin_prefetch(values + kAhead + i);
+    Doubles part = {};
+    for (int64_t i = 0; i < kGroup; i += 8) {
+      Floats some;
+      std::memcpy(&some, values + i, sizeof(some));
+      Doubles wide = __builtin_convertvector(some, Doubles);
+      part = part + wide * wide;
     }
-  return ((sums[0] + sums[1]) + (sums[2] + sums[3])) + ((sums[4] + sums[5]) + (sums[6] + sums[7]));
+    sums[group] = ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
+  }
 }
 
 void ExactSum::addSquares(const float *values, int64_t elements) {
-  int64_t i = 0;
-  for (; i + 64 <= elements; i += 64)
-    add(groupSquares(values + i));
-  if (i < elements) {
-    float last[64] = {};
-    std::memcpy(last, values + i, (elements - i) * sizeof(float));
-    add(groupSquares(last));
+  constexpr int64_t kTogether = 16;
+  double sums[kTogether];
+  int64_t groups = elements / kGroup;
+  for (int64_t first = 0; first < groups; first += kTogether) {
+    int64_t count = std::min(kTogether, groups - first);
+    groupSquares(values + first * kGroup, count, sums);
+    for (int64_t i = 0; i < count; ++i)
+      add(sums[i]);
+  }
+  if (int64_t left = elements % kGroup) {
+    float last[kGroup] = {};
+    std::memcpy(last, values + groups * kGroup, left * sizeof(float));
+    groupSquares(last, 1, sums);
+    add(sums[0]);
   }
 }
 
