@@ -86,8 +86,8 @@ double ExactSum::value() const {
 
 static constexpr int64_t kGroup = 64;
 
-/// The squares' sum of each group. Eight partial sums, eight elements apart, then a tree: squares of floats are
-/// exact in double, so fused or not is the same.
+/// The squares' sum of each group. Eight partial sums, eight elements apart, then a tree: squares of floats
+/// are exact in double, so fused or not is the same.
 DSOPT_CLONES static void groupSquares(const float *values, int64_t groups, double *sums) {
   typedef float Floats __attribute__((vector_size(32)));
   typedef double Doubles __attribute__((vector_size(64)));
