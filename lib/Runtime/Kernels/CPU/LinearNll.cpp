@@ -74,16 +74,19 @@ inline void roundTo(float value, _Float16 &to) { to = static_cast<_Float16>(valu
 
 /// Rounds a row where it stands: what is written lies before what is still to be read.
 template <typename Narrow> [[gnu::always_inline]] inline void roundInPlace(float *row, int64_t classes) {
-  char *to = reinterpret_cast<char *>(row);
-  for (int64_t i = 0; i < classes; i += kLanes) {
+  auto round = [&](int64_t begin, int64_t count) {
     float from[kLanes];
     Narrow rounded[kLanes];
-    int64_t count = std::min(kLanes, classes - i);
-    std::memcpy(from, row + i, count * sizeof(float));
-    for (int64_t lane = 0; lane < kLanes; ++lane)
+    std::memcpy(from, row + begin, count * sizeof(float));
+    for (int64_t lane = 0; lane < count; ++lane)
       roundTo(from[lane], rounded[lane]);
-    std::memcpy(to + i * sizeof(Narrow), rounded, count * sizeof(Narrow));
-  }
+    std::memcpy(reinterpret_cast<char *>(row) + begin * sizeof(Narrow), rounded, count * sizeof(Narrow));
+  };
+  int64_t whole = classes / kLanes * kLanes;
+  for (int64_t i = 0; i < whole; i += kLanes)
+    round(i, kLanes);
+  if (whole < classes)
+    round(whole, classes - whole);
 }
 void roundRow(float *, int64_t, float) {}
 DSOPT_CLONES void roundRow(float *row, int64_t classes, uint16_t) { roundInPlace<uint16_t>(row, classes); }
