@@ -91,7 +91,7 @@ static constexpr int64_t kGroup = 64;
 DSOPT_CLONES static void groupSquares(const float *values, int64_t groups, double *sums) {
   typedef float Floats __attribute__((vector_size(32)));
   typedef double Doubles __attribute__((vector_size(64)));
-  constexpr int64_t kAhead = 1024; // between the runs of this loop no processor reads ahead by itself
+  constexpr int64_t kAhead = 1024; // what a processor reads ahead by itself ends with each run of this loop
   for (int64_t group = 0; group < groups; ++group, values += kGroup) {
     for (int64_t i = 0; i < kGroup; i += 16)
       __builtin_prefetch(values + kAhead + i);
