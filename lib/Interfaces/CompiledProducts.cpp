@@ -8,14 +8,8 @@
 using namespace mlir;
 using namespace dsopt;
 
-static bool hasFeature(TargetAttr target, StringRef name) {
-  return llvm::any_of(target.getFeatures().getAsValueRange<StringAttr>(), [&](StringRef feature) {
-    return feature.front() == '+' && feature.drop_front() == name;
-  });
-}
-
 bool dsopt::multipliesTiles(TargetAttr target, Type operands) {
-  return operands.isBF16() && hasFeature(target, "amx-tile") && hasFeature(target, "amx-bf16");
+  return operands.isBF16() && target.hasFeature("amx-tile") && target.hasFeature("amx-bf16");
 }
 
 bool dsopt::widensVectors(TargetAttr target, Type operands) {
@@ -24,7 +18,7 @@ bool dsopt::widensVectors(TargetAttr target, Type operands) {
   // Vectors of Intel's processors with AMX do half as much in bf16 as in fp32.
   bool isSlow = llvm::is_contained({"sapphirerapids", "emeraldrapids", "graniterapids", "graniterapids-d"},
                                    target.getArch());
-  bool hasPairs = hasFeature(target, "avx512bf16") && target.getVectorBits() == 512;
+  bool hasPairs = target.hasFeature("avx512bf16") && target.getVectorBits() == 512;
   return isSlow || !hasPairs;
 }
 
@@ -37,7 +31,7 @@ bool dsopt::compilesProducts(TargetAttr target, Type operands, Type result) {
     return false;
   // Without these instructions it would be a call of a library for each element.
   bool isX86 = llvm::Triple(target.getTriple()).isX86();
-  bool hasFused = !isX86 || hasFeature(target, "fma"), hasHalves = !isX86 || hasFeature(target, "f16c");
+  bool hasFused = !isX86 || target.hasFeature("fma"), hasHalves = !isX86 || target.hasFeature("f16c");
   return hasFused && (operands.isF32() || operands.isBF16() || (operands.isF16() && hasHalves));
 }
 

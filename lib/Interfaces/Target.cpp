@@ -41,6 +41,12 @@ LogicalResult TargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitEr
   return success();
 }
 
+bool TargetAttr::hasFeature(StringRef name) {
+  return llvm::any_of(getFeatures().getAsValueRange<StringAttr>(), [&](StringRef feature) {
+    return feature.front() == '+' && feature.drop_front() == name;
+  });
+}
+
 FailureOr<TargetAttr> dsopt::getTarget(ModuleOp module) {
   if (auto target = module->getAttrOfType<TargetAttr>(kTargetAttr))
     return target;

@@ -40,6 +40,10 @@ def Dsopt_TargetAttr : AttrDef<OptionsDialect, "Target"> {
   let assemblyFormat = "`<` $kind `,` struct($triple, $arch, $threads, $vector_bits, $features) `>`";
   let genVerifyDecl = 1;
   let genMnemonicAlias = 1;
+  let extraClassDeclaration = [{
+    /// Whether `features` has `+name`; what another feature implies is not looked at.
+    bool hasFeature(::llvm::StringRef name);
+  }];
 }
 
 #endif // DSOPT_INTERFACES_TARGET

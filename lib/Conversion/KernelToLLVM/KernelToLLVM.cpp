@@ -80,8 +80,7 @@ private:
   /// Whether LLVM would call a library to round to bf16.
   static bool lacksBF16(ModuleOp module) {
     auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
-    return target && llvm::none_of(target.getFeatures().getAsValueRange<StringAttr>(),
-                                   [](StringRef feature) { return feature == "+avx512bf16"; });
+    return target && !target.hasFeature("avx512bf16");
   }
   /// A constant of bf16 as one of its bits.
   static void toBits(arith::ConstantOp constant) {
