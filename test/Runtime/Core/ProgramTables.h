@@ -3,11 +3,18 @@
 #ifndef DSOPT_TEST_PROGRAMTABLES_H
 #define DSOPT_TEST_PROGRAMTABLES_H
 
+#include "dsopt/Runtime/ABI.h"
+
+#define DSOPT_TEST_TEXT_OF(value) #value
+#define DSOPT_TEST_VERSION_KEY(value) "\"version\": " DSOPT_TEST_TEXT_OF(value)
+/// The key of this runtime's version, as tables begin with it.
+#define DSOPT_TEST_VERSION DSOPT_TEST_VERSION_KEY(DSOPT_ABI_VERSION)
+
 namespace dsopt::test {
 
 /// One position that says what it does.
 inline const char *const kGoodTable =
-    R"({"version": 19, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    "{" DSOPT_TEST_VERSION R"(, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
@@ -43,7 +50,7 @@ inline const char *const kSections =
 
 /// The same with its actions apart.
 inline const char *const kTableOfSections =
-    R"({"version": 19, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    "{" DSOPT_TEST_VERSION R"(, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],

@@ -55,15 +55,16 @@ TEST(Program, Reads) {
 
 TEST(Program, SaysWhatIsWrong) {
   EXPECT_EQ(failure(kGood, "{\"version\"", "{{"), "program table: not JSON");
-  EXPECT_EQ(failure(kGood, "\"version\": 19", "\"version\": 1"),
-            "program table: version 1, this runtime expects 19: compile the program anew");
-  EXPECT_EQ(failure(kGood, "\"version\": 19", "\"version\": 19, \"delayed_update\": 3"),
+  EXPECT_EQ(failure(kGood, DSOPT_TEST_VERSION, "\"version\": 1"),
+            "program table: version 1, this runtime expects " + std::to_string(DSOPT_ABI_VERSION) +
+                ": compile the program anew");
+  EXPECT_EQ(failure(kGood, DSOPT_TEST_VERSION, DSOPT_TEST_VERSION ", \"delayed_update\": 3"),
             "program table: delayed_update is 3, but list 2 has 0 positions");
-  EXPECT_EQ(failure(kGood, "\"version\": 19", "\"version\": 19, \"freeze_step\": 3"),
+  EXPECT_EQ(failure(kGood, DSOPT_TEST_VERSION, DSOPT_TEST_VERSION ", \"freeze_step\": 3"),
             "program table: freeze_step is 3, but list 3 has 0 positions");
   auto withPolicy = [](const std::string &policy) {
-    return failure(kGood, "\"version\": 19",
-                   "\"version\": 19, \"freeze_step\": 3, \"local_policy\": {" + policy + "}");
+    return failure(kGood, DSOPT_TEST_VERSION,
+                   DSOPT_TEST_VERSION ", \"freeze_step\": 3, \"local_policy\": {" + policy + "}");
   };
   EXPECT_EQ(withPolicy("\"local_step_clipper\": 2"),
             "program table: local_policy has a scaler of 0, expected 1 or more");
@@ -177,7 +178,7 @@ TEST(Program, CombinesMetrics) {
 
 TEST(Program, DevicesHaveImages) {
   auto with = [&](const std::string &keys) {
-    return failure(kGood, "\"version\": 19", "\"version\": 19, " + keys);
+    return failure(kGood, DSOPT_TEST_VERSION, DSOPT_TEST_VERSION ", " + keys);
   };
   auto image = [](const std::string &keys) { return R"("target": "cuda", "images": [{)" + keys + "}]"; };
   std::string text = kGood;
@@ -334,8 +335,9 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
                  std::to_string(sections.size()) + "," + std::to_string(section.size()) + "]}";
     sections += section + "\n";
   }
-  std::string table =
-      R"({"version": 19, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" + positions + "]}";
+  std::string table = "{" DSOPT_TEST_VERSION
+                      R"(, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" +
+                      positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
   EXPECT_EQ(program.positions[5].actions.size(), size_t(count));
