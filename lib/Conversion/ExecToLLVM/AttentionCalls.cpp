@@ -45,7 +45,7 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
   d.scale = attention.getScale().convertToDouble();
   auto target =
       attention->template getParentOfType<ModuleOp>()->template getAttrOfType<TargetAttr>(kTargetAttr);
-  d.widens = target && !isForDevice(attention) &&
+  d.widens = target && target.getKind() == TargetKind::CPU &&
              widensVectors(target, memrefType(attention.getQ()).getElementType());
   if (attention.getMask()) {
     auto maskType = elementTypeOf(attention, attention.getMask());
