@@ -1,6 +1,7 @@
 //===- ObjectCache.cpp - compiled groups kept on disk ---------------------===//
 
 #include "ObjectCache.h"
+#include "BuildIds.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -17,7 +18,7 @@ using namespace llvm;
 using namespace dsopt;
 namespace fs = llvm::sys::fs;
 
-/// Raised when the same bitcode becomes other code: with the passes that optimize it or the file's form.
+/// Of the file's form.
 static constexpr StringLiteral kVersion = "dsopt object 1\n";
 using Digest = BLAKE3Result<32>;
 
@@ -30,11 +31,12 @@ ObjectCache::ObjectCache(StringRef folder, int64_t limit) : folder(folder), limi
     this->folder.clear();
 }
 
-/// `code` after all that says what becomes of it.
+/// `code` after all that says what becomes of it: which LLVM it is, too, however its version may be written.
 static std::string keyOf(ArrayRef<StringRef> parts, StringRef code, TargetAttr target, unsigned optLevel) {
   BLAKE3 hash;
   std::string features = featureText(target);
-  SmallVector<StringRef> all = {kVersion, LLVM_VERSION_STRING, target.getTriple(), target.getArch(),
+  SmallVector<StringRef> all = {kVersion,      DSOPT_CODE_GENERATOR, LLVM_VERSION_STRING,
+                                llvmBuildId(), target.getTriple(),   target.getArch(),
                                 features};
   all.append(parts.begin(), parts.end());
   for (StringRef part : all) {
