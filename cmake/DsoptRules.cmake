@@ -74,8 +74,6 @@ function(dsopt_precompiled name)
   add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
   target_compile_options(${name} PRIVATE ${DSOPT_COMPILER_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${ARGN})
-  # It has this folder's name in it and is for no other, so that no cache may keep it.
-  set_target_properties(${name} PROPERTIES CXX_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/cmake/precompile.sh)
   add_dependencies(${name} DsoptIncGen)
   set(DSOPT_PRECOMPILED ${name} PARENT_SCOPE)
 endfunction()
@@ -91,9 +89,17 @@ function(dsopt_library name)
   set_property(GLOBAL APPEND PROPERTY DSOPT_COMPILER_LIBRARIES ${name})
 endfunction()
 
+# dsopt_source_options("options" files...): for some sources of a library; what is precompiled was read without them
+function(dsopt_source_options options)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "${options}" SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
 # dsopt_runtime_library(Name sources... [LINK libs...]): a room of the runtime: no MLIR, no LLVM
 function(dsopt_runtime_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
   target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  if(TARGET DsoptPrecompiledRuntime)
+    target_precompile_headers(${name} REUSE_FROM DsoptPrecompiledRuntime)
+  endif()
 endfunction()

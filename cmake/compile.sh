@@ -1,12 +1,19 @@
 #!/bin/sh
-# usage: precompile.sh COMPILER ARGUMENTS...
-# Compiles a header that is read once, and leaves beside it the sum of all that it was made of: ccache knows objects that
-# were compiled with it by this sum (CCACHE_PCH_EXTSUM), and finds them again where the same headers are written anew.
+# usage: compile.sh COMPILER ARGUMENTS...
+# Compiles by ccache where that is. A header that is read once has its folder's name in it and is for no other, so that no
+# cache may keep it: beside it lies the sum of all that it was made of, by which ccache knows objects that were compiled
+# with it (CCACHE_PCH_EXTSUM), and finds them again where the same headers are written anew.
 for argument; do
   case $last in -o) output=$argument ;; -MF) read=$argument ;; esac
   last=$argument
 done
-"$@" || exit
 case $output in
-*.pch) sed -e 's/^[^ ]*: //' -e 's/\\$//' "$read" | xargs cat | sha256sum >"$output.sum" ;;
+*.pch)
+  "$@" || exit
+  sed -e 's/^[^ ]*: //' -e 's/\\$//' "$read" | xargs cat | sha256sum >"$output.sum"
+  ;;
+*)
+  command -v ccache >/dev/null || exec "$@"
+  CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 exec ccache "$@"
+  ;;
 esac
