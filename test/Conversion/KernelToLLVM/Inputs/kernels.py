@@ -7,17 +7,13 @@ kernel runs whole and cut at odd places (columns: at multiples of 64), and the
 bytes are compared. With a driver's library (see device.py) kernels are compiled for
 a device and run there, in grids of different sizes.
 """
-import ctypes, os, re, subprocess, sys
+import ctypes, os, re, sys
 import numpy as np
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))
+from compiled import compile_ir, run
+
 TYPES = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32": np.int32, "i1": np.uint8}
-
-
-def run(command, text):
-    done = subprocess.run(command, input=text.encode(), capture_output=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stderr.decode()}")
-    return done.stdout.decode()
 
 
 def tensor(text):
@@ -48,7 +44,7 @@ def compile_kernels(opt, folder, name, text, device=None):
     library = f"{folder}/{name}" + (".ptx" if device else ".so")
     target = (["--target=nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_80", "-Xclang", "-target-feature",
                "-Xclang", "+ptx80", "-S"] if device else ["-march=native", "-shared", "-fPIC", "-lm"])
-    run(["clang", "-O3", "-Wno-override-module", "-x", "ir", "-", "-o", library, *target], ir)
+    compile_ir(["-O3", "-Wno-override-module", "-x", "ir", "-", *target], ir, library)
     heads = {m.group(1): (m.group(2), [int(n) for n in re.findall(r"\d+", m.group(3))])
              for m in re.finditer(r'private @([\w.]+)\(.*graph.iterate = #graph.iteration<(\w+)>, graph.range = array<i64(.*?)>',
                                   "\n".join(kernels))}

@@ -3,8 +3,11 @@
 usage: products.py DSOPT-OPT FOLDER. Each kernel runs whole and cut at odd places, so that any number of threads is
 covered; what lies between the result's lines and around it stays as it was. Between the lines of a and b there is NaN, and
 behind their last elements memory that cannot be read."""
-import ctypes, itertools, mmap, os, re, subprocess, sys
+import ctypes, itertools, mmap, os, re, sys
 import numpy as np
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))
+from compiled import compile_ir, run
 
 #: -arch, what /proc/cpuinfo says of machines that have it: the first and the last that the machine has.
 PROCESSORS = [("x86-64-v3", "avx2"), ("x86-64-v4", "avx512f"), ("cooperlake", "avx512_bf16")]
@@ -18,13 +21,6 @@ NAN = {"f32": np.nan, "bf16": 0x7FC0, "f16": 0x7E00}
 def link(product, arch):
     """Elements of the contraction that an instruction adds."""
     return {TILES: 32, "cooperlake": 2}.get(arch, 1) if product.type == "bf16" else 1
-
-
-def run(command, text=""):
-    done = subprocess.run(command, input=text.encode(), capture_output=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stderr.decode()}")
-    return done.stdout.decode()
 
 
 class Product:
@@ -88,8 +84,8 @@ def compile_kernels(opt, folder, products, arch, level="-O3", table=""):
         march, sources = processors_here()[-1], ["-x", "c", f"{HERE}/tiles.c"]
         ir = re.sub(r"@llvm\.x86\.(tile\w+|tdpbf16ps)\.internal", r"@\1", re.sub(r"\bx86_amx\b", "i64", ir))
         ir = re.sub(r"^(declare .*@(?:tile|tdpbf16ps).*) #\d+$", r"\1", ir, flags=re.M)
-    run(["clang", level, "-Wno-override-module", "-x", "ir", "-", *sources, "-o", library, f"-march={march}", "-shared", "-fPIC",
-         "-mprefer-vector-width=512"], ir)
+    compile_ir([level, "-Wno-override-module", "-x", "ir", "-", *sources, f"-march={march}", "-shared", "-fPIC",
+                "-mprefer-vector-width=512"], ir, library, sources[2:])
     return ctypes.CDLL(library), calls
 
 
