@@ -4,32 +4,34 @@ import shutil
 import subprocess
 import sys
 
-import lit.formats
+sys.path.append(os.path.join(config.dsopt_source, "tools", "dev"))
+from formats import Timed  # noqa: E402
 
 config.name = "dsopt"
-config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".mlir", ".test"]
+config.test_format = Timed(execute_external=False)
+# What takes long and finds what nothing else does is a .nightly: ./dev nightly.
+config.suffixes = [".mlir", ".test"] + [".nightly"] * bool(lit_config.params.get("nightly"))
 config.excludes = ["Inputs", "Runtime"]
-# Ranks of one test outnumber the cores already; half of the time they wait, so two such tests go at once.
-lit_config.parallelism_groups["ranks"] = 2
 config.test_source_root = os.path.join(config.dsopt_source, "test")
 config.test_exec_root = os.path.join(config.dsopt_build, "test")
 
 tools = os.path.join(config.dsopt_build, "bin")
 config.environment["PATH"] = os.pathsep.join([tools, config.llvm_tools, os.environ["PATH"]])
-config.environment["DSOPT_CACHE"] = os.path.join(config.dsopt_build, "test", "cache")
+# Objects are known by what goes into LLVM: they serve every build of this machine.
+cache = os.environ.get("DSOPT_DEV_CACHE", os.path.join(config.dsopt_build, "test"))
+config.environment["DSOPT_CACHE"] = os.path.join(cache, "objects")
 venv = os.path.join(config.dsopt_build, "venv", "bin", "python")
 config.substitutions.append(("%python", venv if os.path.exists(venv) else sys.executable))
 # A Python with PyTorch, for tests that say REQUIRES: torch.
 modules = ("torch", "onnx", "onnxscript", "transformers", "numpy")
 probe = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {modules})))"
-for candidate in [os.environ.get("DSOPT_TORCH_PYTHON"), venv, "python3"]:
+for candidate in [os.environ.get("DSOPT_TORCH_PYTHON"), venv]:
     found = candidate and shutil.which(candidate)
     if found and subprocess.run([found, "-c", probe], capture_output=True).returncode == 0:
         config.available_features.add("torch")
         break
 else:
-    found = "python3"
+    found = sys.executable
 config.substitutions.append(("%torch-python", found))
 config.substitutions.append(("%build", config.dsopt_build))
 config.substitutions.append(("%source", config.dsopt_source))

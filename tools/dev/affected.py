@@ -1,0 +1,217 @@
+"""What a path reaches: what has to be built for it, and the tests that ask about it, the closest first.
+
+Sources and headers by the build's own records (ninja's dependencies), scripts by what they import, tests by the scripts
+that their RUN lines name.
+"""
+import ast
+import glob
+import os
+import re
+import subprocess
+
+UNITS = "units"  # the folder of unit tests in a build
+
+
+def kebab(name):
+    """`PartitionZero` as its pass and test are named: `partition-zero`."""
+    return re.sub(r"([A-Z]+)([A-Z][a-z])", r"\1-\2", re.sub(r"([a-z0-9])([A-Z])", r"\1-\2", name)).lower()
+
+
+class Affected:
+    """Tests by how far they are from the paths, and targets of ninja."""
+
+    def __init__(self, build, source):
+        self.build, self.source = os.path.abspath(build), os.path.abspath(source)
+        self.distance = {}  # of a test, named by its path in the build
+        self.targets = set()
+
+    def add_test(self, test, distance):
+        """`test` is a path below `test` of the source, or of the build's unit tests."""
+        self.distance[test] = min(distance, self.distance.get(test, distance))
+
+    def add_folder(self, folder, distance):
+        for path in self.lit_tests(folder):
+            self.add_test(path, distance)
+
+    def lit_tests(self, folder):
+        found = []
+        for place, folders, files in os.walk(os.path.join(self.source, folder)):
+            folders[:] = sorted(set(folders) - {"Inputs"})
+            found += [os.path.relpath(os.path.join(place, name), self.source) for name in sorted(files) if name.endswith((".test", ".mlir"))]
+        return [path for path in found if not path.startswith(("test/Runtime", "test/lit"))]
+
+    def add(self, path):
+        """Whether the path reaches anything."""
+        before = len(self.distance) + len(self.targets)
+        full = os.path.join(self.source, path)
+        if os.path.isdir(full):
+            if path.split(os.sep)[0] == "test":
+                self.add_folder(path, 0)
+            for place, _, files in os.walk(full):
+                for name in files:
+                    self.add(os.path.relpath(os.path.join(place, name), self.source))
+        elif path.endswith((".test", ".mlir")) and path.startswith("test/"):
+            self.add_test(path, 0)
+        elif path.endswith(".py"):
+            self.add_script(path)
+        elif path.endswith((".cpp", ".c", ".h", ".td", ".def", ".inc", ".cu")):
+            self.add_source(path)
+        else:
+            self.add_mentions(path, 0)
+        return len(self.distance) + len(self.targets) > before
+
+    # Sources.
+
+    def ninja(self, *arguments):
+        done = subprocess.run(["ninja", "-C", self.build, *arguments], capture_output=True, text=True)
+        return [line for line in done.stdout.splitlines() if not line.startswith("ninja: Entering")]
+
+    def dependents(self, path):
+        """Outputs that are made of a source or header, with those made of what is generated from it."""
+        if not hasattr(self, "made_of"):
+            self.made_of, output = {}, None
+            for line in self.ninja("-t", "deps"):
+                if line.startswith("    "):
+                    name = os.path.normpath(os.path.join(self.build, line.strip()))
+                    self.made_of.setdefault(name, set()).add(output)
+                elif line:
+                    output = line.split(":")[0]
+        found, todo = set(), [os.path.join(self.source, path)]
+        while todo:
+            for output in self.made_of.get(todo.pop(), ()):
+                if output not in found:
+                    found.add(output)
+                    todo.append(os.path.join(self.build, output))
+        return found
+
+    def programs(self):
+        """Unit tests' names by the program that each runs, as ninja names it."""
+        found = {}
+        for path in glob.glob(os.path.join(self.build, UNITS, "*.test")):
+            program = re.search(r"timeout \d+ (\S+)", open(path).read()).group(1)
+            found.setdefault(os.path.relpath(program, self.build), []).append(os.path.relpath(path, self.build))
+        return found
+
+    def add_source(self, path):
+        objects = {output for output in self.dependents(path) if output.endswith(".o")}
+        own = f"/{os.path.basename(path)}.o"
+        direct = {output for output in objects if output.endswith(own)}
+        for program, units in self.programs().items():
+            inputs = set(self.ninja("-t", "inputs", program))
+            if not inputs & objects:
+                continue
+            # A library that all tools share is in every one of their tests: those of its own room are close.
+            folder = os.path.dirname(program)
+            is_close = inputs & direct and "lib/libdsopt.so" not in inputs or folder in map(self.mirror, [path])
+            for unit in units:
+                self.add_test(unit, 1 if is_close else 4)
+            if is_close:
+                self.targets.add(program)
+        rooms = {self.mirror(path)} if not path.startswith("test/") else set()
+        stem = kebab(os.path.splitext(os.path.basename(path))[0])
+        for test in self.lit_tests("test"):
+            if re.fullmatch(re.escape(stem) + r"(-[a-z-]+)?\.(mlir|test)", os.path.basename(test)):
+                self.add_test(test, 1)
+        for room in rooms - {None}:
+            self.add_folder(room, 2)
+        for room in {self.mirror(re.sub(r"/CMakeFiles/.*", "/x", output)) for output in objects} - rooms - {None}:
+            self.add_folder(room, 3)
+        if not path.startswith("test/"):
+            self.targets.add("dsopt-driver")
+
+    def mirror(self, path):
+        """The folder of tests that is the nearest to a source's: lib/Transforms/Fuse has test/Transforms/Fuse."""
+        parts = path.split("/")
+        if parts[:2] == ["include", "dsopt"]:
+            parts = parts[1:]
+        if parts[0] not in ("lib", "dsopt", "tools"):
+            return None
+        parts = parts[1:-1]
+        while parts:
+            folder = os.path.join("test", *parts)
+            if self.lit_tests(folder) or os.path.isdir(os.path.join(self.build, folder)) and folder.count("/") > 1:
+                return folder
+            parts.pop()
+        return None
+
+    # Scripts.
+
+    def importers(self):
+        """For each script, those that import it or name it."""
+        if hasattr(self, "imported_by"):
+            return self.imported_by
+        scripts = [path for top in ("test", "python", "examples", "benchmarks", "docs")
+                   for path in glob.glob(os.path.join(self.source, top, "**", "*.py"), recursive=True)]
+        scripts = {os.path.relpath(path, self.source) for path in scripts}
+        self.imported_by = {path: set() for path in scripts}
+        for path in scripts:
+            text = open(os.path.join(self.source, path)).read()
+            for name in self.imports(path, text):
+                if name in scripts:
+                    self.imported_by[name].add(path)
+        return self.imported_by
+
+    def imports(self, path, text):
+        """Files that a script may mean by what it imports."""
+        folder = os.path.dirname(path)
+        for found in ast.walk(ast.parse(text)):
+            if isinstance(found, ast.Import):
+                modules = [alias.name for alias in found.names]
+            elif isinstance(found, ast.ImportFrom):
+                above = folder
+                for _ in range(found.level - 1):
+                    above = os.path.dirname(above)
+                base = "." * bool(found.level) + (found.module or "")
+                modules = [base, *(f"{base.rstrip('.')}.{alias.name}" for alias in found.names)]
+                if found.level:
+                    for module in modules:
+                        place = os.path.join(above, *filter(None, module.split(".")))
+                        yield from (place + ".py", os.path.join(place, "__init__.py"))
+                    continue
+            elif isinstance(found, ast.Attribute) and isinstance(found.value, ast.Name) and found.value.id == "dsopt":
+                modules = [f"dsopt.{found.attr}"]  # a front end, which comes when it is asked for
+            else:
+                continue
+            for module in modules:
+                place = module.replace(".", "/")
+                tops = ("python", *sorted({os.path.dirname(script) for script in (path,)}), "test/Execution", "test/Fuzz", "test/Faults", "test/Python")
+                for top in tops:
+                    yield from (os.path.join(top, place + ".py"), os.path.join(top, place, "__init__.py"))
+
+    def add_script(self, path):
+        distance, seen, level = 0, {path}, [path]
+        while level:
+            for script in level:
+                self.add_mentions(script, distance)
+            level = sorted({by for script in level for by in self.importers().get(script, ())} - seen)
+            seen.update(level)
+            distance += 1
+
+    def add_mentions(self, path, distance):
+        """Tests that name a file, or the folder of a model."""
+        name = os.path.basename(path)
+        if path.startswith("test/Models/"):
+            name = path.split("/")[2]
+        pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
+        for test in self.lit_tests("test"):
+            if pattern.search(open(os.path.join(self.source, test), errors="replace").read()):
+                self.add_test(test, distance)
+
+    # What is to be built for tests.
+
+    def targets_of(self, tests):
+        """Targets that tests need, by what their RUN lines name."""
+        programs = {unit: program for program, units in self.programs().items() for unit in units}
+        needed = set(self.targets) if self.targets else set()
+        for test in tests:
+            if test.startswith(UNITS):
+                needed.add(programs[test])
+                continue
+            text = open(os.path.join(self.source, test)).read()
+            needed |= {"dsopt-driver", "dsopt-run", "dsopt-opt"}
+            needed |= {tool for tool in ("dsopt-import", "dsopt-forward", "dsopt-report") if tool in text}
+            if "SoftDevice" in text or "%build" in text:
+                needed |= {"SoftDeviceCuda", "SoftDeviceProducts", "SoftDeviceConvolutions", "SoftDeviceNccl"}
+            needed |= {"tiny1", "tiny2"} if "Faults" in test else set()
+            needed |= {"dsopt-import", "dsopt-forward"} if "%build/bin" in text else set()
+        return sorted(needed)
