@@ -9,6 +9,7 @@ import warnings
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._callbacks import Best, take
+from ._compat import is_best
 from ._run import train as run_to_end
 from ._tools import DsoptError, given_checkpoint
 from ._weights import load_weights
@@ -29,7 +30,7 @@ class BestModel:
     def _evaluate_at(self, checkpoint: Callable[[], str]) -> None:
         """Evaluates as transformers does after a step, with the model's weights; keeps the best where it saves."""
         metrics = self.evaluate(ignore_keys=self._ignored)
-        is_better = self._determine_best_metric(metrics=metrics, trial=None)
+        is_better = is_best(self, metrics)
         state, step = self.state, self.state.global_step
         if is_better:
             self._note_best()

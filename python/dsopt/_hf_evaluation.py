@@ -8,6 +8,7 @@ import torch
 from accelerate.state import GradientState
 from transformers.trainer_utils import has_length
 
+from ._compat import active_loader
 from ._data import model_inputs
 from ._export._inputs import output_name
 from ._run import predict
@@ -29,14 +30,10 @@ class Replay:
         return len(self._batches)
 
     def __iter__(self) -> Iterator[Batch]:
-        state = GradientState()
-        state._add_dataloader(self)
-        try:
+        with active_loader(GradientState(), self):
             for at, batch in enumerate(self._batches):
                 self.end_of_dataloader = at + 1 == len(self._batches)
                 yield batch
-        finally:
-            state._remove_dataloader(self)
 
 
 def rows_in(batch: Batch) -> int:

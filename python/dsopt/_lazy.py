@@ -6,6 +6,7 @@ from typing import Any, Callable, Dict, Mapping, Optional
 
 import torch
 
+from ._compat import changes_of, tree_leaves
 from ._engine import Number
 from ._export import named_inputs
 from ._tools import DsoptError
@@ -40,7 +41,7 @@ class Value:
         self._function, self._args, self._kwargs = function, args, kwargs
         self._number: Optional[Pending] = None
         # What PyTorch would have computed at once must be what the program computes later.
-        self._versions = [(one, one._version) for one in torch.utils._pytree.tree_leaves([list(args), dict(kwargs)])
+        self._versions = [(one, changes_of(one)) for one in tree_leaves([list(args), dict(kwargs)])
                           if isinstance(one, torch.Tensor)]
 
     @classmethod
@@ -130,7 +131,7 @@ class Expression:
             if id(value) in self._seen:
                 return "seen", self._seen[id(value)]
             self._seen[id(value)] = len(self._seen)
-            if any(one._version != version for one, version in value._versions):
+            if any(changes_of(one) != version for one, version in value._versions):
                 raise DsoptError("a tensor that a training step was given has been changed in place behind that (clone it before)")
             if value._function is self._model:
                 # Inputs are called as forward calls them.

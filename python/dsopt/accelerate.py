@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
+from ._compat import note_step, scheduler_steps, skip_scheduler_step
 from ._engine import Engine, Number
 from ._export._settings import exporting
 from ._fronts import Fixed, Rates, own_options, step_of
@@ -81,7 +82,7 @@ class _Optimizer(torch.optim.Optimizer):
     def step(self, closure: Any = None) -> None:
         if closure is not None:
             raise DsoptError("dsopt.accelerate does not have: optimizer.step(closure)")
-        self.optimizer._opt_called = True  # type: ignore[attr-defined]  # which schedulers look for
+        note_step(self.optimizer)
         self._accelerator._step()
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -107,10 +108,10 @@ class _Scheduler:
         accelerator, with_optimizer = self._accelerator, self._accelerator._with_optimizer
         if not accelerator._stepped:
             if with_optimizer and accelerator._batches and accelerator._batches % accelerator.num_processes == 0:
-                self.scheduler._step_count += 1
+                skip_scheduler_step(self.scheduler)
             return
         for _ in range(accelerator.num_processes if with_optimizer else 1):
-            if not hasattr(self.scheduler, "total_steps") or self.scheduler._step_count <= self.scheduler.total_steps:
+            if not hasattr(self.scheduler, "total_steps") or scheduler_steps(self.scheduler) <= self.scheduler.total_steps:
                 self.scheduler.step(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

@@ -22,6 +22,7 @@ import transformers
 from transformers.trainer_utils import TrainOutput, speed_metrics
 
 from ._callbacks import Callback
+from ._compat import compute_steps, items_in, use_one_device
 from ._export import export
 from ._hf_best import BestModel
 from ._hf_evaluation import Batch, Evaluation
@@ -152,7 +153,7 @@ class Trainer(Evaluation, BestModel, transformers.Trainer):
         super().__init__(model=model, args=args, data_collator=data_collator, train_dataset=train_dataset,
                          eval_dataset=eval_dataset, processing_class=processing_class, callbacks=callbacks,
                          compute_metrics=compute_metrics, preprocess_logits_for_metrics=preprocess_logits_for_metrics)
-        self.args._n_gpu = 1  # ranks are dsopt's
+        use_one_device(self.args)
         self._train_batch_size = args.per_device_train_batch_size
         self._folder = tempfile.TemporaryDirectory(prefix="dsopt-hf-")
         self._path = os.fspath(path) if path else os.path.join(self._folder.name, "model.onnx")
@@ -262,7 +263,7 @@ class Trainer(Evaluation, BestModel, transformers.Trainer):
 
     def _counted(self, batches: List[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
         """Micro-batches whose mean loss is their sum over what all of them count."""
-        count = self._get_num_items_in_batch(batches, torch.device("cpu"))
+        count = items_in(self, batches, torch.device("cpu"))
         if not torch.is_tensor(count) or not count.item():
             raise DsoptError("a step has no label that counts")
         share = (count.float() / len(batches)).reshape(())
@@ -289,7 +290,7 @@ class Trainer(Evaluation, BestModel, transformers.Trainer):
             same = known.keys() == example.keys() and all(known[name].shape == value.shape for name, value in example.items())
             if same and set(outputs) <= set(names):
                 return path
-        counts = self.model_accepts_loss_kwargs and self._get_num_items_in_batch([example], torch.device("cpu")) is not None
+        counts = self.model_accepts_loss_kwargs and items_in(self, [example], torch.device("cpu")) is not None
         loss = None
         if counts and not self._divides(example):
             # transformers divides by nothing then: losses of a step are added up, those of an evaluation over ranks.
@@ -369,7 +370,7 @@ class Trainer(Evaluation, BestModel, transformers.Trainer):
             options.update(eval_data=_Steps(self, loader_of_evaluation, self._ranks, self._counts), eval_every=evaluation)
         logging = self._every(args.logging_strategy, args.logging_steps, of_pass)
         log = _Log(self, steps, of_pass, logging, evaluation)
-        self.state.compute_steps(args, steps)
+        compute_steps(self.state, args, steps)
         self.state.max_steps, self.state.num_train_epochs = steps, math.ceil(steps / of_pass)
         self.state.is_local_process_zero = self.state.is_world_process_zero = True
         start = time.time()

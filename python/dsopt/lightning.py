@@ -19,6 +19,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
 
+from ._compat import (TRAINER_KEY, changes_of, detects_anomaly, forget_loaders, loader_of_rank, note_step, shares_data,
+                      synchronizes_batchnorm, train_loaders)
 from ._engine import Engine, Loss
 from ._export import pick_loss
 from ._export._settings import exporting
@@ -32,8 +34,6 @@ try:
 except ImportError:
     _name = "pytorch_lightning"
     _pl = importlib.import_module(_name)
-_data = importlib.import_module(_name + ".utilities.data")
-_connector = importlib.import_module(_name + ".trainer.connectors.data_connector")
 _is_overridden = importlib.import_module(_name + ".utilities.model_helpers").is_overridden
 _takes = importlib.import_module(_name + ".utilities.signature_utils").is_param_in_hook_signature
 _Base = importlib.import_module(_name + ".strategies").SingleDeviceStrategy
@@ -162,7 +162,6 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
 
     def _refused(self, trainer: Any) -> List[str]:
         module = self.lightning_module
-        connector = trainer._accelerator_connector
         found = []
         if self.parallel_devices and self.parallel_devices[0].type != "cpu":
             found.append(f"accelerator='{self.parallel_devices[0].type}' (accelerator='cpu' is where Python is; target= says where "
@@ -171,12 +170,12 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
             found.append("num_nodes= and several Python processes (start it with python; devices= says how many ranks there are)")
         if trainer.precision not in ("32-true", "bf16-mixed"):
             found.append(f"precision='{trainer.precision}' (it has 32-true and bf16-mixed)")
-        if connector._layer_sync is not None:
+        if synchronizes_batchnorm(_name, trainer):
             found.append("sync_batchnorm=True")
         algorithm = getattr(trainer.gradient_clip_algorithm, "value", "norm")
         if trainer.gradient_clip_val and algorithm != "norm":
             found.append(f"gradient_clip_algorithm='{algorithm}' (it has norm)")
-        if trainer._detect_anomaly:
+        if detects_anomaly(_name, trainer):
             found.append("detect_anomaly=True")
         if trainer.ckpt_path and self._saved is None:
             found.append(f"ckpt_path={str(trainer.ckpt_path)!r}, in which is no state of the optimizer (it has checkpoints that were "
@@ -209,7 +208,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         self._wrong: List[str] = []
         trainer.fit_loop.setup_data()
         batches, window = trainer.fit_loop.max_batches, trainer.accumulate_grad_batches
-        if window > 1 and trainer.fit_loop._combined_loader.iterables is not self._ranks:
+        if window > 1 and train_loaders(_name, trainer) is not self._ranks:
             self._wrong.append("several train loaders with accumulate_grad_batches")
         whole = batches if trainer.max_steps < 0 else min(batches, trainer.max_steps * window)
         if batches != float("inf") and whole % window:
@@ -238,14 +237,11 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
             not isinstance(dataloader.dataset, torch.utils.data.IterableDataset)
         if ranks > 1:
             shares = is_loader and not isinstance(dataloader.sampler, torch.utils.data.DistributedSampler)
-            if not shares or not trainer._accelerator_connector.use_distributed_sampler:
+            if not shares or not shares_data(_name, trainer):
                 self._wrong.append("a train loader that ranks cannot share (a DataLoader of a dataset with a length, without a "
                                    "DistributedSampler, and use_distributed_sampler=True)")
                 return dataloader
-            mode = trainer.state.stage
-            loaders = [_data._update_dataloader(dataloader, _connector._get_distributed_sampler(
-                dataloader, True, trainer.overfit_batches, mode=mode, num_replicas=ranks, rank=rank), mode=mode)
-                for rank in range(ranks)]
+            loaders = [loader_of_rank(_name, dataloader, trainer, ranks, rank) for rank in range(ranks)]
         if is_loader and dataloader.batch_size and not dataloader.drop_last:
             rows, size = len(loaders[0].sampler), dataloader.batch_size
             limit = trainer.limit_train_batches
@@ -277,8 +273,8 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
             return module.training_step(self._batch.join(inputs), *(_AnyNumber() for _ in more))
 
         self._fixed = Fixed(module)
-        before = {name: vars(module).get(name) for name in ("_trainer", "log", "log_dict")}
-        module._trainer, module.log, module.log_dict = _Still(trainer), log, log_dict
+        before = {name: vars(module).get(name) for name in (TRAINER_KEY, "log", "log_dict")}
+        vars(module).update({TRAINER_KEY: _Still(trainer), "log": log, "log_dict": log_dict})
         try:
             with exporting(module), torch.enable_grad(), self._fixed.reading():
                 outputs = step(self._batch.inputs)
@@ -336,7 +332,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
         return closure_loss
 
     def optimizer_step(self, optimizer: Any, closure: Any, model: Any = None, **kwargs: Any) -> Any:
-        optimizer._opt_called = True  # which schedulers look for
+        note_step(optimizer)
         return closure()
 
     # Weights.
@@ -375,7 +371,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
 
     def _marks(self) -> List[Tuple[int, int]]:
         """What changes where the module's weights do."""
-        return [(one.data_ptr(), one._version) for one in super().lightning_module_state_dict().values() if isinstance(one, torch.Tensor)]
+        return [(one.data_ptr(), changes_of(one)) for one in super().lightning_module_state_dict().values() if isinstance(one, torch.Tensor)]
 
     @staticmethod
     def _pack(folder: str) -> Dict[str, torch.Tensor]:
@@ -399,7 +395,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
     def load_optimizer_state_dict(self, checkpoint: Any) -> None:
         super().load_optimizer_state_dict(checkpoint)  # rates
         # The loader was made before it was known where it goes on.
-        self.lightning_module.trainer.fit_loop._combined_loader = None
+        forget_loaders(_name, self.lightning_module.trainer)
 
     # The end.
 

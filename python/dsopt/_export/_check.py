@@ -75,7 +75,7 @@ class Reference(Seeing):
             return arguments[0] if arguments else keywords["input"]
         if is_random(function):
             return self.draws.drawn(function, arguments, keywords)
-        if function is torch._C._nn.scaled_dot_product_attention:
+        if function is torch.nn.functional.scaled_dot_product_attention:
             arguments = (*arguments[:4], 0.0, *arguments[5:]) if len(arguments) > 4 else arguments
             keywords.pop("dropout_p", None)
         return function(*arguments, **keywords)

@@ -12,6 +12,7 @@ import traceback
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
+from .._compat import export_by_torchscript, sizes_as_symbols
 from . import _operators as operators
 from ._graph import is_the_models
 from ._inputs import Job, shape_list
@@ -32,7 +33,7 @@ def _dynamo(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequ
     import torch
 
     shapes = shape_list(names, dynamic_shapes)
-    with torch.fx.experimental._config.patch(backed_size_oblivious=True):
+    with sizes_as_symbols(needed=shapes is not None):
         program = torch.export.export(wrapped, tuple(values), strict=False,
                                       dynamic_shapes=None if shapes is None else {"values": tuple(shapes)})
     written = torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss", *outputs],
@@ -53,9 +54,8 @@ def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], outputs:
     mode, wrapped.training = wrapped.training, True
     buffer = io.BytesIO()
     try:
-        torch.onnx.export(wrapped, tuple(values), buffer, input_names=list(names), output_names=["loss", *outputs],
-                          opset_version=opset, dynamo=False, training=torch.onnx.TrainingMode.PRESERVE,
-                          do_constant_folding=False)
+        export_by_torchscript(wrapped, tuple(values), buffer, input_names=list(names), output_names=["loss", *outputs],
+                              opset_version=opset, training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     finally:
         wrapped.training = mode
     return Exported(onnx.load_from_string(buffer.getvalue()), "torchscript", "")
@@ -91,7 +91,7 @@ def run_exporters(traced: Callable[[], Any], job: Job, opset: int, dynamic_shape
                         raise refused from None
                     label = f"exporter {name}" + (f" with {words}" if words else "")
                     failures.append(f"{label}: {shortened(error)}")
-                    whole.append(f"{label}\n\n{''.join(traceback.format_exception(error))}\n{said()}")
+                    whole.append(f"{label}\n\n{''.join(traceback.format_exception(type(error), error, error.__traceback__))}\n{said()}")
     with tempfile.NamedTemporaryFile("w", prefix="dsopt-export-", suffix=".txt", delete=False) as file:
         file.write("\n\n".join(whole))
     raise ExportFailed("PyTorch cannot export this model:\n  " + "\n  ".join(failures) +

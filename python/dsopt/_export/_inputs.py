@@ -5,6 +5,7 @@ import contextlib
 import inspect
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from .._compat import tree_leaves
 from ._refused import NoLoss, Refused
 
 
@@ -29,7 +30,7 @@ def split_inputs(inputs: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, A
     tensors = {name: value.detach().clone() for name, value in inputs.items() if isinstance(value, torch.Tensor)}
     fixed = {name: value for name, value in inputs.items() if name not in tensors}
     for name, value in fixed.items():
-        inside = torch.utils._pytree.tree_leaves(value)
+        inside = tree_leaves(value)
         if any(isinstance(leaf, torch.Tensor) for leaf in inside):
             raise Refused(f"input '{name}' is a {type(value).__name__} that holds tensors, whose values the file "
                           "would keep: give each tensor as an input of its own")

@@ -9,6 +9,8 @@ from typing import Any, Callable, Dict
 import onnx
 import torch
 
+from .._compat import constant_of, list_of
+
 DOMAIN = "dsopt"
 VERSION = 1
 
@@ -101,25 +103,23 @@ def translations() -> Dict[Any, Callable[..., Any]]:
 
 def register_symbolics(opset: int) -> None:
     """How torch.onnx.export(dynamo=False) writes them."""
-    from torch.onnx.symbolic_helper import _get_const, _unpack_list
-
     def integer(value: Any) -> int:
-        return int(_get_const(value, "i", ""))
+        return int(constant_of(value, "i"))
 
     def given(g: Any, value: Any, inputs: Any, gradients: Any, call: Any, index: Any) -> Any:
-        first = _unpack_list(inputs)
-        return g.op("dsopt::GivenGradient", value, *first, *_unpack_list(gradients), call_i=integer(call),
+        first = list_of(inputs)
+        return g.op("dsopt::GivenGradient", value, *first, *list_of(gradients), call_i=integer(call),
                     index_i=integer(index), num_inputs_i=len(first)).setType(value.type())
 
     def batch_norm_(g: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: Any, eps: Any) -> Any:
-        outputs = g.op("BatchNormalization", x, weight, bias, mean, var, epsilon_f=_get_const(eps, "f", ""),
-                       momentum_f=1 - _get_const(momentum, "f", ""), training_mode_i=1, outputs=3)
+        outputs = g.op("BatchNormalization", x, weight, bias, mean, var, epsilon_f=constant_of(eps, "f"),
+                       momentum_f=1 - constant_of(momentum, "f"), training_mode_i=1, outputs=3)
         return outputs[0].setType(x.type())
 
     def ctc(g: Any, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: Any, reduction: Any,
             zero_infinity: Any) -> Any:
         return g.op("dsopt::CTCLoss", log_probs, targets, input_lengths, target_lengths, blank_i=integer(blank),
-                    reduction_s=_get_const(reduction, "s", ""), zero_infinity_i=integer(zero_infinity))
+                    reduction_s=constant_of(reduction, "s"), zero_infinity_i=integer(zero_infinity))
 
     for name, function in {
             "stop_gradient": lambda g, x: g.op("dsopt::StopGradient", x).setType(x.type()),

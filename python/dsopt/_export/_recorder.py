@@ -15,9 +15,9 @@ import torch
 import torch.functional
 import torch.nn.functional
 from torch.overrides import TorchFunctionMode
-from torch.utils import _pytree as pytree
 from torch.utils.weak import WeakIdKeyDictionary
 
+from .._compat import buffers_of, changes_of, storage_key, tensor_module, tree_leaves
 from . import _operators as operators
 from ._graph import is_the_models
 from ._random import Draws, is_random
@@ -31,7 +31,7 @@ _OF_SIZES = {torch.Tensor.size, torch.Tensor.shape.__get__, torch.Tensor.numel, 
              torch.Tensor.__len__}
 _NO_CHANGE = {"requires_grad_", "retain_grad", "share_memory_", "rename_"}
 #: Functions of PyTorch in Python that would hide from the recorder what they call.
-_OPAQUE = (torch.nn.functional, torch.functional, sys.modules["torch._tensor"])
+_OPAQUE = (torch.nn.functional, torch.functional, tensor_module())
 _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 
 #: What is called instead: rule(recorder, function, arguments, keywords).
@@ -75,11 +75,11 @@ def decides(function: Any) -> bool:
 
 def storage(tensor: Any) -> int:
     """What tells the memory of a tensor."""
-    return tensor.untyped_storage()._cdata
+    return storage_key(tensor)
 
 
 def tensors_in(values: Any) -> Iterator[Any]:
-    return (leaf for leaf in pytree.tree_leaves(values) if isinstance(leaf, torch.Tensor))
+    return (leaf for leaf in tree_leaves(values) if isinstance(leaf, torch.Tensor))
 
 
 class Seeing(TorchFunctionMode):
@@ -157,8 +157,8 @@ class Recorder(Seeing):
         self._valued = WeakIdKeyDictionary()  # tensors that are made of values, not of sizes
         self._severed: Dict[int, str] = {}  # memory whose other owner keeps what is changed here
         self._kept: List[Any] = []  # so that no other memory takes its number
-        self._buffers = [(module, name, buffer, buffer._version) for module in self.model.modules()
-                         for name, buffer in module._buffers.items() if buffer is not None]
+        self._buffers = [(module, name, buffer, changes_of(buffer)) for module in self.model.modules()
+                         for name, buffer in buffers_of(module).items() if buffer is not None]
         self.selected = WeakIdKeyDictionary()  # what a mask selected, with what it left behind it: where
         self.draws.begin()
         super().__enter__()
@@ -187,14 +187,14 @@ class Recorder(Seeing):
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
         for module, name, buffer, _ in self._buffers:
-            module._buffers[name] = buffer
+            buffers_of(module)[name] = buffer
 
     def changed_buffers(self) -> List[Any]:
         """The new values of buffers that forward has changed; `changed` are their names then."""
         self.changed, values = [], []
         for module, name, buffer, version in self._buffers:
-            value, path = module._buffers.get(name), self.modules.get(id(module))
-            if value is buffer and buffer._version == version:
+            value, path = buffers_of(module).get(name), self.modules.get(id(module))
+            if value is buffer and changes_of(buffer) == version:
                 continue
             full = f"{path}.{name}" if path else name
             if value is None or value.shape != buffer.shape or value.dtype != buffer.dtype:

@@ -6,6 +6,7 @@ from typing import Any, Optional
 
 import torch
 
+from .._compat import builtin_function, nn_function
 from . import _operators as operators
 from ._recorder import RULES, Recorder, replacement, rule
 from ._refused import Refused
@@ -21,7 +22,7 @@ def _reduced(values: Any, reduction: int) -> Any:
     return values if reduction == 0 else values.sum()
 
 
-@rule(torch._C._nn.cross_entropy_loss)
+@rule(nn_function("cross_entropy_loss"))
 def _cross_entropy(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """Smoothing and soft targets, spelled out as PyTorch computes them."""
     scores, target = arguments[0], arguments[1]
@@ -141,7 +142,7 @@ def _embedding_bag(recorder: Recorder, function: Any, arguments: Any, keywords: 
     return total, bag, bag, bag
 
 
-@rule(torch._C._VariableFunctions.cdist)
+@rule(builtin_function("cdist"))
 def _distances(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """No exporter has it. A distance of zero has no gradient."""
     x, y = arguments[:2]
@@ -157,7 +158,7 @@ def _distances(recorder: Recorder, function: Any, arguments: Any, keywords: Any)
     return torch.where(equal, torch.zeros((), dtype=powers.dtype), roots.sqrt() if p == 2 else roots.pow(1 / p))
 
 
-@rule(torch._C._VariableFunctions.einsum)
+@rule(builtin_function("einsum"))
 def _einsum(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """Of complex numbers, by their parts."""
     equation, operands = arguments[0], list(arguments[1])
@@ -251,7 +252,7 @@ def _dropout_in_place(recorder: Recorder, function: Any, arguments: Any, keyword
     return x.copy_(call(recorder, away, arguments, {}) if call else away(*arguments))
 
 
-@rule(torch._C._nn.scaled_dot_product_attention)
+@rule(torch.nn.functional.scaled_dot_product_attention)
 def _attention(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """With dropout, which exporters leave out of it: its parts."""
     q, k, v = arguments[:3]

@@ -5,7 +5,9 @@ import contextlib
 import warnings
 from typing import Any, Iterator, List, Tuple
 
+from .._compat import sets_experts, setting_key
 from ._state import State
+
 
 @contextlib.contextmanager
 def exporting(model: Any) -> Iterator[None]:
@@ -33,7 +35,7 @@ class Setting:
 
     def __init__(self, model: Any, name: str, value: str):
         self.words, self.value = f'{name}="{value}"', value
-        self.method, self.attribute = f"set_{name}", f"_{name}_internal"
+        self.method, self.attribute = f"set_{name}", setting_key(name)
         parts = [module for module in model.modules() if hasattr(module, self.method)]
         inner = {id(one) for part in parts for one in part.modules() if one is not part}
         self.models = [part for part in parts if id(part) not in inner]
@@ -57,7 +59,7 @@ class Setting:
 
 def needed_settings(model: Any) -> List[Setting]:
     """What no exporter can do without: experts as batched products."""
-    mixes = any(getattr(type(module), "_can_set_experts_implementation", lambda: False)() for module in model.modules())
+    mixes = any(map(sets_experts, model.modules()))
     experts = Setting(model, "experts_implementation", "batched_mm")
     return [experts] if mixes and experts.applies else []
 

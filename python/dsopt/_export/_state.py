@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Dict, List, Tuple
 
+from .._compat import buffers_of
+
 _PLAIN = (bool, int, float, str, type(None))
 
 
@@ -27,7 +29,7 @@ class State:
         self.names = [(module, set(vars(module))) for module in model.modules()]
         for path, module in model.named_modules():
             prefix = path + "." if path else ""
-            for name, buffer in module._buffers.items():
+            for name, buffer in buffers_of(module).items():
                 if buffer is not None:
                     self.buffers.append((module, name, prefix + name, buffer, buffer.detach().clone()))
             plain = {name: copy for name, value in vars(module).items() if (copy := plain_copy(value)) is not None}
@@ -43,7 +45,7 @@ class State:
 
     def changed_buffers(self) -> List[str]:
         """Names of buffers that have another value now."""
-        return [full for module, name, full, _, value in self.buffers if self._differs(module._buffers[name], value)]
+        return [full for module, name, full, _, value in self.buffers if self._differs(buffers_of(module)[name], value)]
 
     def changed_attributes(self) -> List[str]:
         """Names of attributes that have another value now."""
@@ -58,7 +60,7 @@ class State:
 
         with torch.no_grad():
             for module, name, _, buffer, value in self.buffers:
-                module._buffers[name] = buffer
+                buffers_of(module)[name] = buffer
                 if not torch.equal(buffer, value):
                     buffer.copy_(value)
 

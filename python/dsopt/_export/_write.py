@@ -13,6 +13,7 @@ import torch
 
 from . import ExportReport, _INLINE_LIMIT
 from . import _rules  # noqa: F401  (registers what is called instead)
+from .._compat import buffers_of, has_backward_hook, has_gradient_hook, is_normalization
 from .._weights import METADATA_KEY
 from ._buffers import fold_buffers
 from ._check import Reference, check, check_decisions
@@ -34,13 +35,12 @@ def refuse_what_no_file_holds(model: Any) -> None:
     for name, parameter in model.named_parameters():
         if torch.nn.parameter.is_lazy(parameter):
             raise Refused(f"parameter '{name}' has no shape yet: call the model once before it is exported")
-        if parameter._backward_hooks or getattr(parameter, "_post_accumulate_grad_hooks", None):
+        if has_gradient_hook(parameter):
             raise Refused(f"parameter '{name}' has a hook on its gradient, which no file can hold: remove it")
     for name, module in model.named_modules():
-        if module._backward_hooks or module._backward_pre_hooks:
+        if has_backward_hook(module):
             raise Refused(f"module '{name}' has a hook on its gradients, which no file can hold: remove it")
-        if isinstance(module, torch.nn.modules.batchnorm._NormBase) and module.training and \
-                module.track_running_stats and module.momentum is None:
+        if is_normalization(module) and module.training and module.track_running_stats and module.momentum is None:
             raise Refused(f"module '{name}' averages its statistics over all batches (momentum=None), which the file "
                           "cannot say: give it a momentum")
 
@@ -248,4 +248,4 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
 def _statistics(model: Any) -> List[str]:
     """Buffers of normalizations, which are folded by themselves."""
     return [f"{name}.{buffer}" if name else buffer for name, module in model.named_modules()
-            if isinstance(module, torch.nn.modules.batchnorm._NormBase) for buffer in module._buffers]
+            if is_normalization(module) for buffer in buffers_of(module)]
