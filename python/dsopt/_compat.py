@@ -75,15 +75,21 @@ def tensor_module() -> Any:
 
 
 @functools.lru_cache(maxsize=None)
-def _tree_leaves() -> Callable[[Any], List[Any]]:
-    module = _module("torch", "torch.utils._pytree", "find tensors in containers")
-    found: Callable[[Any], List[Any]] = _reach("torch", module, "tree_leaves", "find tensors in containers")
+def _tree(name: str) -> Callable[..., Any]:
+    use = "find tensors in containers"
+    found: Callable[..., Any] = _reach("torch", _module("torch", "torch.utils._pytree", use), name, use)
     return found
 
 
 def tree_leaves(value: Any) -> List[Any]:
     """torch.utils._pytree.tree_leaves: what is in nested containers, with those that packages have registered."""
-    return _tree_leaves()(value)
+    leaves: List[Any] = _tree("tree_leaves")(value)
+    return leaves
+
+
+def tree_map(function: Callable[[Any], Any], value: Any) -> Any:
+    """torch.utils._pytree.tree_map: such containers anew, of what a function makes of what is in them."""
+    return _tree("tree_map")(function, value)
 
 
 def storage_key(tensor: Any) -> int:

@@ -52,6 +52,7 @@ for name in ("cross_entropy_loss",):
 for name in ("cdist", "einsum"):
     check(callable(_compat.builtin_function(name)), name)
 check(_compat.tree_leaves([1, {"a": (2, 3)}]) == [1, 2, 3], "leaves of containers")
+check(_compat.tree_map(str, [1, {"a": (2,)}]) == ["1", {"a": ("2",)}], "containers anew")
 check(_compat.storage_key(weight[0]) == _compat.storage_key(weight) != _compat.storage_key(layer.bias), "keys of memory")
 before = _compat.changes_of(weight)
 with torch.no_grad():
@@ -130,4 +131,18 @@ for kind in (dsopt.hf.Trainer, dsopt.lightning.Strategy, dsopt.accelerate._Optim
             bases |= names | set(re.findall(r"\bself\.(_\w+)\b[^=\n]*=[^=]", inspect.getsource(one)))
     found |= {name for name in own & bases if name.startswith("_") and name not in ("_abc_impl",)}
 check(found == _compat.OVERRIDDEN, f"private names of bases that dsopt replaces: {sorted(found)}, expected {sorted(_compat.OVERRIDDEN)}")
+
+# The package's bounds admit the versions that these tests are run with.
+from packaging.requirements import Requirement  # noqa: E402
+
+with open(os.path.join(source, "test", "torch-requirements.txt")) as file:
+    pins = dict(line.split("==") for line in file.read().split("\n") if "==" in line)
+with open(os.path.join(source, "python", "pyproject.toml")) as file:
+    project = file.read().partition("[project.scripts]")[0].partition("[project]")[2]
+bounds = [Requirement(text) for line in re.findall(r"^\w+ = (\[.*\])$", project, re.M) for text in ast.literal_eval(line)]
+bounds = [one for one in bounds if one.name != "dsopt"]
+check({one.name for one in bounds} == {"numpy", "onnx", "onnxscript", "torch", "transformers", "accelerate", "lightning"}, bounds)
+for one in bounds:
+    check(any(part.operator == "<" for part in one.specifier) and one.specifier.contains(pins[one.name]),
+          f"pyproject.toml says {one}, expected bounds that admit {pins[one.name]} and not what comes after it")
 print("passed")

@@ -17,7 +17,7 @@ import torch.nn.functional
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .._compat import buffers_of, changes_of, storage_key, tensor_module, tree_leaves
+from .._compat import buffers_of, changes_of, storage_key, tensor_module, tree_leaves, tree_map
 from . import _operators as operators
 from ._graph import is_the_models
 from ._random import Draws, is_random
@@ -248,7 +248,7 @@ class Recorder(Seeing):
         carriers = [tensor for tensor in tensors_in(arguments) if tensor.requires_grad]
         if not carriers or not any(tensor.is_floating_point() for tensor in tensors_in(result)):
             return result
-        return pytree.tree_map(lambda value: self.stop(value, carriers), result)
+        return tree_map(lambda value: self.stop(value, carriers), result)
 
     def stop(self, value: Any, carriers: Any) -> Any:
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
@@ -274,10 +274,10 @@ class Recorder(Seeing):
 
         target = targets[0] if targets else None
         if target is None or not target.requires_grad or keywords.get("out") is not None:
-            return function(arguments[0], *pytree.tree_map(stop, tuple(arguments[1:])), **pytree.tree_map(stop, keywords))
+            return function(arguments[0], *tree_map(stop, tuple(arguments[1:])), **tree_map(stop, keywords))
         # The value changes, the gradient goes on as before.
         fresh = operators.stop_gradient(target)
-        function(fresh, *pytree.tree_map(stop, tuple(arguments[1:])), **pytree.tree_map(stop, keywords))
+        function(fresh, *tree_map(stop, tuple(arguments[1:])), **tree_map(stop, keywords))
         self.calls += 1
         gradient = operators.result_gradient(fresh, self.calls, 0)
         with torch.enable_grad():
