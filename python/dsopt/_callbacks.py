@@ -77,7 +77,7 @@ def is_evaluation(record: Record) -> bool:
 def mode_of(metric: str, mode: Optional[str]) -> str:
     """Whether smaller or larger is better."""
     if mode in ("min", "max"):
-        return mode  # type: ignore[return-value]
+        return mode
     if mode is not None:
         raise ValueError(f"mode={mode!r}: expected 'min' or 'max'")
     if re.search(r"top\d+$", metric):

@@ -15,6 +15,7 @@ float(loss) waits for that.
 """
 from __future__ import annotations
 
+import builtins
 import contextlib
 import json
 import operator
@@ -65,7 +66,7 @@ class Number:
 
     clone = cpu = mean = float = detach
 
-    def __float__(self) -> float:
+    def __float__(self) -> builtins.float:
         return self.item()
 
     def __format__(self, form: str) -> str:
@@ -211,19 +212,20 @@ class Engine:
 
     forward = __call__
 
-    def backward(self, loss: Loss) -> Loss:
+    def backward(self, loss: Number) -> Loss:
         """Puts the micro-batch of the latest forward into the step."""
         self._check_open()
         if type(loss) is Number:
             raise RuntimeError("backward takes the loss of the latest engine(batch) as it is: what is computed from it, or "
                                "measured after eval(), has no gradient (the model's loss is exported; give loss= to "
                                "initialize for another)")
-        if loss is not self._pending or self._forward is None:
+        pending = self._pending
+        if pending is None or loss is not pending or self._forward is None:
             raise RuntimeError("backward takes the loss of the latest engine(batch), once")
         self._step.append(self._forward)
         self._pending, self._forward = None, None
         self.micro_steps += 1
-        return loss
+        return pending
 
     def is_gradient_accumulation_boundary(self) -> bool:
         """Whether the next step() completes a step."""

@@ -115,7 +115,7 @@ class Fixed:
         read: Dict[int, Set[str]] = {}
         watched: Dict[type, type] = {}
 
-        def watch(kind: type) -> type:
+        def watch(kind: Any) -> type:
             def read_one(self: Any, name: str) -> Any:
                 read.setdefault(id(self), set()).add(name)
                 return kind.__getattribute__(self, name)

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import warnings
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Optional, Tuple
 
 from ._callbacks import Best, take
 from ._compat import is_best
@@ -14,14 +14,21 @@ from ._run import train as run_to_end
 from ._tools import DsoptError, given_checkpoint
 from ._weights import load_weights
 
+if TYPE_CHECKING:
+    from transformers import Trainer as _Trainer  # what it is mixed into
+else:
+    _Trainer = object
+
 #: Options of what a run reads and writes, which one that only brings weights home does not have.
 _OF_A_RUN = ("log", "log_norms", "breakdown", "trace", "compare", "save_async", "save_onnx", "save_existing", "eval_batches",
              "restarts", "on_step", "on_evaluation", "on_save", "stop_after", "keep_best")
 
 
-class BestModel:
+class BestModel(_Trainer):
     """The part of `dsopt.hf.Trainer` that compares evaluations."""
 
+    control: Any  #: what callbacks of transformers ask for
+    _improved: List[List[Any]]  #: steps, and the metric there
     _saves: Callable[[int], bool]  #: whether transformers saves after a step; save_strategy="best" aside
 
     def _saves_best(self) -> bool:
@@ -76,7 +83,7 @@ class BestModel:
     def _go_on_comparing(self, checkpoint: Optional[Dict[str, Any]]) -> None:
         """Takes up what was best before the checkpoint that a run goes on from."""
         self.state.best_metric = self.state.best_global_step = self.state.best_model_checkpoint = None
-        self._improved: List[List[Any]] = []
+        self._improved = []
         folder = os.path.dirname(checkpoint["place"]) if checkpoint else self.args.output_dir
         file = os.path.join(folder, "improved.json")
         if not self.args.metric_for_best_model or not os.path.exists(file):

@@ -1,7 +1,7 @@
 """How `dsopt.hf.Trainer` measures: transformers' own evaluation loop over what a compiled program predicts."""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -14,6 +14,11 @@ from ._export._inputs import output_name
 from ._run import predict
 from ._stream import to_array
 from ._tools import DsoptError
+
+if TYPE_CHECKING:
+    from transformers import Trainer as _Trainer  # what it is mixed into
+else:
+    _Trainer = object
 
 Batch = Dict[str, Any]
 
@@ -92,7 +97,7 @@ def joined(values: Sequence[Any]) -> Any:
     return mapped(values[0], lambda one, _: next(together))
 
 
-class Evaluation:
+class Evaluation(_Trainer):
     """The part of `dsopt.hf.Trainer` that transformers' loop asks for losses and predictions."""
 
     def _wrap_model(self, model: Any, training: bool = True, dataloader: Any = None) -> Any:

@@ -9,14 +9,14 @@ import secrets
 import shutil
 import tempfile
 import warnings
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import numpy as np
 
 from ._weights import parameter_rows, read_weights
 from ._xxh3 import chunk_hashes, xxh3
 
-Path = "os.PathLike[str] | str"
+Path = Union["os.PathLike[str]", str]
 #: What DeepSpeed calls a parameter's states, by what a checkpoint of Adam and AdamW calls them.
 _STATES = {"m": "exp_avg", "v": "exp_avg_sq"}
 _TYPES = {"f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16",

@@ -75,8 +75,8 @@ class _Optimizer(torch.optim.Optimizer):
         self._accelerator, self.optimizer = accelerator, optimizer
         self.defaults = optimizer.defaults
 
-    param_groups = property(lambda self: self.optimizer.param_groups)  # type: ignore[assignment]
-    state = property(lambda self: self.optimizer.state)  # type: ignore[assignment]
+    param_groups = property(lambda self: self.optimizer.param_groups)
+    state = property(lambda self: self.optimizer.state)
     step_was_skipped = False
 
     def step(self, closure: Any = None) -> None:
@@ -143,6 +143,7 @@ class _Loader:
             self._accelerator._active = before
 
     def set_epoch(self, epoch: int) -> None:
+        one: Any
         for one in (self.loader, getattr(self.loader, "sampler", None), getattr(self.loader, "dataset", None)):
             if hasattr(one, "set_epoch"):
                 one.set_epoch(epoch)

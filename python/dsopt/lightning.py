@@ -274,7 +274,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
 
         self._fixed = Fixed(module)
         before = {name: vars(module).get(name) for name in (TRAINER_KEY, "log", "log_dict")}
-        vars(module).update({TRAINER_KEY: _Still(trainer), "log": log, "log_dict": log_dict})
+        module.__dict__.update({TRAINER_KEY: _Still(trainer), "log": log, "log_dict": log_dict})
         try:
             with exporting(module), torch.enable_grad(), self._fixed.reading():
                 outputs = step(self._batch.inputs)
@@ -296,9 +296,9 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
                                       grad_clip=trainer.gradient_clip_val or 0, optimizer=self.optimizers[0], **options)
         finally:
             for name, value in before.items():
-                vars(module).pop(name, None)
+                module.__dict__.pop(name, None)
                 if value is not None:
-                    vars(module)[name] = value
+                    module.__dict__[name] = value
 
     @staticmethod
     def _is_loss(value: Any, loss: torch.Tensor) -> bool:
@@ -320,8 +320,7 @@ class Strategy(_Base):  # type: ignore[misc,valid-type]
             window = trainer.accumulate_grad_batches
             for one in [batch] if window == 1 else self._ranks.ahead:
                 loss = engine(self._batch.names(one))
-                engine.backward(loss)
-                self._losses.append(loss)
+                self._losses.append(engine.backward(loss))
             engine.step(self._rates.now())
         value = torch.tensor(self._losses.pop(0).item())
         for name, given in self._logs:

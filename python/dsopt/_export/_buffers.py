@@ -117,10 +117,11 @@ class _Affine:
 
     def _compute(self, node: Any) -> Optional[float]:
         inputs = node.input[:1] if node.op_type == "CastLike" else node.input
-        shares = [self._of(name) for name in inputs if name]
-        if all(share == 0 for share in shares):
+        known = [self._of(name) for name in inputs if name]
+        if all(share == 0 for share in known):
             return 0.0
-        if None in shares:
+        shares = [share for share in known if share is not None]
+        if len(shares) < len(known):
             return None
         if node.op_type in ("Identity", "Cast", "CastLike", "StopGradient"):
             return shares[0] if all(share == 0 for share in shares[1:]) else None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 import torch
@@ -118,7 +119,7 @@ class Seeing(TorchFunctionMode):
 
     def place(self) -> str:
         """Where the model calls: "model.py:42, module 'encoder.layers.0'"."""
-        frame = sys._getframe(1)
+        frame: Optional[FrameType] = sys._getframe(1)
         line = module = None
         while frame is not None and (line is None or module is None):
             path = frame.f_code.co_filename
