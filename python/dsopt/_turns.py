@@ -11,7 +11,7 @@ takes what others have changed since: of the tensors that both modules have thos
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Set, Tuple
+from typing import TYPE_CHECKING, Dict, Iterable, List, Set, Tuple
 
 from ._tools import DsoptError, run_tool
 from ._weights import parameter_rows, read_stored, tensors_of

@@ -3,7 +3,6 @@
 usage: compare.py DSOPT
 """
 import json
-import os
 import subprocess
 import sys
 import tempfile

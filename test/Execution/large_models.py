@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from runs import SOURCE
 

@@ -6,7 +6,6 @@ usage: recompute.py DSOPT
 import json
 import re
 import sys
-import tempfile
 
 from runs import check, execute, model, train
 

@@ -11,7 +11,7 @@ import tempfile
 
 import numpy as np
 
-from small import TensorProto, check, helper, initializer, node, train, value, write
+from small import check, initializer, node, train, value, write
 
 dsopt = sys.argv[1]
 folder = tempfile.mkdtemp()

@@ -8,7 +8,6 @@ stages 0 to 2: R + (N-1)/N P; stage 3: at most R + 2 G (N-1)/N (P+T).
 import json
 import sys
 
-import numpy as np
 
 from runs import check, execute, model, train
 

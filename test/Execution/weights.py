@@ -4,7 +4,6 @@ and a message for every file that does not fit.
 usage: weights.py DSOPT
 """
 import json
-import os
 import struct
 import subprocess
 import sys

@@ -12,7 +12,7 @@ import numpy as np
 
 from gradients import STOPS
 from graph import Graph, Input, Node
-from reference import Trace, wide
+from reference import Trace
 
 #: Sizes of dimensions: odd ones and primes, and 1.
 SIZES = [1, 1, 2, 2, 3, 3, 4, 5, 5, 6, 7, 8, 9, 11, 13, 16, 17]

@@ -17,7 +17,6 @@ import time
 import traceback
 import warnings
 
-import numpy as np
 
 from checks import Checker, Property, draw_properties
 from generate import Case, generate

@@ -223,7 +223,7 @@ def einsum(step: Step, args: Arrays, outs: Arrays, grad: np.ndarray) -> list:
 
 @rule("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd")
 def reduction(step: Step, args: Arrays, outs: Arrays, grad: np.ndarray) -> list:
-    x, (axes, keep) = args[0], reduced_axes(step.node, args)
+    x, (axes, _) = args[0], reduced_axes(step.node, args)
     kept = [1 if axis in axes else size for axis, size in enumerate(x.shape)]
     grad, out = grad.reshape(kept), outs[0].reshape(kept)
     spread = np.broadcast_to(grad, x.shape)

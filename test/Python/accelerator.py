@@ -3,7 +3,6 @@ losses, rates, norms, evaluations and weights. Then loops without accumulate(), 
 
 usage: accelerator.py SOURCE BUILD   with a Python that has torch, transformers and accelerate
 """
-import copy
 import importlib.util
 import json
 import os
@@ -19,7 +18,6 @@ warnings.filterwarnings("ignore")
 import torch
 import torch.nn.functional as F
 
-import dsopt
 from checks import check, fails
 
 folder = tempfile.mkdtemp()

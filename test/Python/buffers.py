@@ -2,7 +2,11 @@
 
 usage: buffers.py SOURCE BUILD
 """
-from exports import *
+from exports import Net, batches, check, layers, path, refused, same, told
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 x, y = batches()
 

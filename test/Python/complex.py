@@ -2,7 +2,13 @@
 
 usage: complex.py SOURCE BUILD
 """
-from exports import *
+import copy
+
+from exports import check, path, pytorch, same
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 
 class Spectral(nn.Module):

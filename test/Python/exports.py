@@ -1,9 +1,8 @@
 """What the tests of dsopt.export share: a model of parts, and comparisons with PyTorch.
 
-usage: from exports import *   in a script that got SOURCE BUILD
+A script that got SOURCE BUILD imports it before dsopt, which is found then.
 """
 import copy
-import json
 import os
 import re
 import sys
@@ -15,10 +14,7 @@ os.environ["DSOPT_BUILD"] = build
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 sys.path.insert(0, os.path.join(source, "python"))
 
-import numpy as np
-import onnx
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 import dsopt

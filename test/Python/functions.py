@@ -2,7 +2,12 @@
 
 usage: functions.py SOURCE BUILD
 """
-from exports import *
+from exports import Net, batches, check, layers, path, refused, same
+import onnx
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 x, y = batches()
 

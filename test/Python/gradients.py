@@ -2,7 +2,13 @@
 
 usage: gradients.py SOURCE BUILD
 """
-from exports import *
+import os
+
+from exports import Net, batches, check, layers, path, refused, same
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 from torch.utils.checkpoint import checkpoint
 
 x, y = batches()

@@ -2,7 +2,15 @@
 
 usage: modes.py SOURCE BUILD
 """
-from exports import *
+import copy
+import warnings
+
+from exports import Net, batches, check, layers, path, pytorch, refused, same, told
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 x, y = torch.randn(4, 8, 3, 5, 5), torch.randint(0, 4, (4, 8))
 

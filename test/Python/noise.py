@@ -2,7 +2,12 @@
 
 usage: noise.py SOURCE BUILD
 """
-from exports import *
+from exports import Net, check, layers, path, refused, told
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 noises = {
     "randn_like": lambda m, x: x + torch.randn_like(x),

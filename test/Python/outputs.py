@@ -2,7 +2,15 @@
 
 usage: outputs.py SOURCE BUILD
 """
-from exports import *
+import os
+import tempfile
+
+from exports import check
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 import warnings
 

@@ -2,7 +2,11 @@
 
 usage: ties.py SOURCE BUILD
 """
-from exports import *
+from exports import check, path, told
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 rows = torch.tensor([[0.0, 1, 1, -1, 0, -1], [2, 2, 2, 1, 1, 1], [0, 0, 0, 0, 0, 0], [-1, -1, 1, 1, 0.5, 0.5]])
 labels = torch.zeros(4, dtype=torch.long)

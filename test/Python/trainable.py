@@ -2,7 +2,17 @@
 
 usage: trainable.py SOURCE BUILD
 """
-from exports import *
+import copy
+import json
+import warnings
+
+from exports import Net, batches, check, layers, path, refused, same, told
+import numpy as np
+import onnx
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 x, y = batches()
 weights = torch.tensor([0.2, 1.0, 2.0, 5.0])

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper
 import dsopt
 from checks import check, fails
 from dsopt._run import Run
-from dsopt._weights import Stored, read_stored, stored_of, write_stored
+from dsopt._weights import read_stored, stored_of, write_stored
 
 folder = tempfile.mkdtemp()
 model = os.path.join(source, "test", "Models", "mlp", "model.onnx")

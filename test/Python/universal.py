@@ -3,9 +3,18 @@ says what has to be in them, and a run that came in goes on with the bits of one
 
 usage: universal.py SOURCE BUILD
 """
+import json
+import os
 import shutil
+import sys
+import warnings
 
-from exports import *
+from exports import Net, batches, check, folder, path
+import onnx
+import torch
+import torch.nn.functional as F
+from torch import nn
+import dsopt
 
 STEPS, MORE, RATE = 3, 6, 1e-2
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .._tools import need
-from .._weights import METADATA_KEY
 from ._inputs import named_inputs, pick_loss
 from ._refused import NoLoss, Refused
 

@@ -5,7 +5,6 @@ gradients of the results. In the graph it becomes the subgraph of one node.
 """
 from __future__ import annotations
 
-import functools
 from typing import Any, Dict, List
 
 import onnx

@@ -15,7 +15,6 @@ import os
 import queue
 import re
 import subprocess
-import sys
 import threading
 import warnings
 

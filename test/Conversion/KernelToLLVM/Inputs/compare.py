@@ -143,19 +143,19 @@ for shape in [(1, 1), (1,), (1023,), (15, 17), (17, 1023), (3, 5, 64), (2, 3, 5,
   return %y, %z : {X}, {X}""", [key, stream, x], [drawn, drawn + x])
 
 a, b = np.abs(real(7, 1, 33)) + 0.1, real(5, 1)
-A, B, C, I = T(7, 1, 33), T(5, 1), T(7, 5, 33), T(7, 5, 33, t="i1")
+A, B, C, M = T(7, 1, 33), T(5, 1), T(7, 5, 33), T(7, 5, 33, t="i1")
 suite.check("broadcasting", f"""
   %0 = graph.add %arg0, %arg1 : ({A}, {B}) -> {C}
   %1 = graph.div %arg1, %arg0 : ({B}, {A}) -> {C}
   %2 = graph.pow %arg0, %arg1 : ({A}, {B}) -> {C}
   %3 = graph.min %0, %1 : ({C}, {C}) -> {C}
-  %4 = graph.less %0, %1 : ({C}, {C}) -> {I}
-  %5 = graph.not %4 : ({I}) -> {I}
-  %6 = graph.where %5, %arg0, %arg1 : ({I}, {A}, {B}) -> {C}
-  %7 = graph.cast %5 : ({I}) -> {C}
+  %4 = graph.less %0, %1 : ({C}, {C}) -> {M}
+  %5 = graph.not %4 : ({M}) -> {M}
+  %6 = graph.where %5, %arg0, %arg1 : ({M}, {A}, {B}) -> {C}
+  %7 = graph.cast %5 : ({M}) -> {C}
   %8 = graph.cast %2 : ({C}) -> {T(7, 5, 33, t="i64")}
   %9 = graph.expand %arg1 : ({B}) -> {C}
-  return %0, %1, %2, %3, %5, %6, %7, %8, %9 : {C}, {C}, {C}, {C}, {I}, {C}, {C}, {T(7, 5, 33, t="i64")}, {C}""",
+  return %0, %1, %2, %3, %5, %6, %7, %8, %9 : {C}, {C}, {C}, {C}, {M}, {C}, {C}, {T(7, 5, 33, t="i64")}, {C}""",
             [a, b], [a + b, b / a.astype(f64), a.astype(f64) ** b, np.minimum(a + b, b / a), ~(a + b < b / a),
                      np.where(~(a + b < b / a), a, b), ~(a + b < b / a), (a.astype(f64) ** b).astype(np.int64),
                      np.broadcast_to(b, (7, 5, 33))])

@@ -7,7 +7,10 @@ kernel runs whole and cut at odd places (columns: at multiples of 64), and the
 bytes are compared. With a driver's library (see device.py) kernels are compiled for
 a device and run there, in grids of different sizes.
 """
-import ctypes, os, re, sys
+import ctypes
+import os
+import re
+import sys
 import numpy as np
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))

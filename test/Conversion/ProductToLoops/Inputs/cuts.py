@@ -2,7 +2,8 @@
 
 usage: cuts.py DSOPT-OPT FOLDER [ROUNDS [SEED]]. In each round every product has another blocking, drawn by SEED from all
 that are possible."""
-import random, sys
+import random
+import sys
 import products
 from products import Product
 

@@ -3,7 +3,12 @@
 usage: products.py DSOPT-OPT FOLDER. Each kernel runs whole and cut at odd places, so that any number of threads is
 covered; what lies between the result's lines and around it stays as it was. Between the lines of a and b there is NaN, and
 behind their last elements memory that cannot be read."""
-import ctypes, itertools, mmap, os, re, sys
+import ctypes
+import itertools
+import mmap
+import os
+import re
+import sys
 import numpy as np
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))
@@ -38,9 +43,8 @@ class Product:
                                   ((n, m) if self.turns_c else (m, n), self.pads[2], self.turns_c)]:
             leading = lies[1] + pad
             strides = [leading, 1]
-            for extent in reversed(self.batch):
-                strides.insert(0, strides[0] * (lies[0] if len(strides) == 2 else before))
-                before = extent
+            for extent in [lies[0], *reversed(self.batch)][:len(self.batch)]:
+                strides.insert(0, strides[0] * extent)
             yield lies, leading, strides, turned
 
     def text(self, index):

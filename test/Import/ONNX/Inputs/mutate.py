@@ -106,7 +106,7 @@ class Mutation:
 
     def names_doubled(self):
         m = self.model()
-        lists = [l for l in (m.graph.node, m.graph.initializer, m.graph.input, m.graph.output) if l]
+        lists = [one for one in (m.graph.node, m.graph.initializer, m.graph.input, m.graph.output) if one]
         chosen = self.random.choice(lists)
         chosen.append(self.random.choice(list(chosen)))
         return m.SerializeToString()
