@@ -53,7 +53,10 @@ MODELS = {"tiny": lambda: transformer(256, 128, 512, 1024, 4, 64), "s6x512": lam
 def arguments(words):
     parser = argparse.ArgumentParser(prog="dev bench -products", allow_abbrev=False)
     add = parser.add_argument
-    some = lambda text: text.split(",")
+
+    def some(text):
+        return text.split(",")
+
     add("--build", required=True)
     add("-models", type=some, default=list(MODELS), help="of " + ",".join(MODELS))
     add("-types", type=some, default=["f32", "bf16"])

@@ -15,7 +15,10 @@ length = 16
 
 def review(random):
     """Two opinions; the second counts where "but" or "yet" links them, else the first."""
-    pick = lambda few: few[torch.randint(len(few), (), generator=random)]
+
+    def pick(few):
+        return few[torch.randint(len(few), (), generator=random)]
+
     first, second, link = pick([good, bad]), pick([good, bad]), pick(links)
     ids = [words.index(word) for word in ["[CLS]", *pick(first).split(), link, *pick(second).split()]]
     praises = (second if link in ("but", "yet") else first) is good

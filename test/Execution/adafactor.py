@@ -28,7 +28,10 @@ def rms(x):
 def adafactor(p, g, state, t, lr, decay):
     """torch.optim.Adafactor, eps=(None, 1e-3), d=1, beta2_decay=-0.8."""
     takes, length = t**-0.8, max(1e-3, rms(p)) * min(lr, t**-0.5)
-    moved = lambda name, mean: state.setdefault(name, 0 * mean) * (1 - takes) + takes * mean
+
+    def moved(name, mean):
+        return state.setdefault(name, 0 * mean) * (1 - takes) + takes * mean
+
     if p.ndim < 2:
         variance = state["variance"] = moved("variance", g * g)
     else:

@@ -135,8 +135,13 @@ def odd_sizes(folder):
     """Channels and batches of odd sizes; the first normalization is of an input, one has no places."""
     random = np.random.default_rng(5)
     path, data = os.path.join(folder, "odd.onnx"), os.path.join(folder, "odd.npz")
-    array = lambda name, *shape, scale=0.5: numpy_helper.from_array((random.standard_normal(shape) * scale).astype(np.float32), name)
-    norm = lambda x, y, name: helper.make_node("BatchNormalization", [x, *(f"{name}.{k}" for k in ("weight", "bias", "mean", "var"))], [y], momentum=0.75)
+
+    def array(name, *shape, scale=0.5):
+        return numpy_helper.from_array((random.standard_normal(shape) * scale).astype(np.float32), name)
+
+    def norm(x, y, name):
+        return helper.make_node("BatchNormalization", [x, *(f"{name}.{k}" for k in ("weight", "bias", "mean", "var"))], [y], momentum=0.75)
+
     initializers, nodes = [], [norm("x", "a", "n0"), helper.make_node("Conv", ["a", "w0"], ["b"]), norm("b", "c", "n1"), helper.make_node("Relu", ["c"], ["d"]),
                                helper.make_node("Flatten", ["d"], ["e"]), helper.make_node("MatMul", ["e", "w1"], ["f"]), norm("f", "g", "n2"),
                                helper.make_node("Tanh", ["g"], ["h"]), helper.make_node("MatMul", ["h", "w2"], ["y"]),
@@ -173,8 +178,13 @@ def used_twice(folder):
     """Two views go through the same normalizations, one after the other: statistics are folded once for each."""
     random = np.random.default_rng(6)
     path, data, held = (os.path.join(folder, name) for name in ("twice.onnx", "twice.npz", "held.npz"))
-    array = lambda name, *shape: numpy_helper.from_array((random.standard_normal(shape) * 0.5).astype(np.float32), name)
-    norm = lambda x, y, name, momentum: helper.make_node("BatchNormalization", [x, *(f"{name}.{k}" for k in ("weight", "bias", "mean", "var"))], [y], momentum=momentum)
+
+    def array(name, *shape):
+        return numpy_helper.from_array((random.standard_normal(shape) * 0.5).astype(np.float32), name)
+
+    def norm(x, y, name, momentum):
+        return helper.make_node("BatchNormalization", [x, *(f"{name}.{k}" for k in ("weight", "bias", "mean", "var"))], [y], momentum=momentum)
+
     nodes, initializers = [], [array("w0", 5, 7), array("w1", 7, 6), array("w2", 6, 4)]
     for name, channels in (("n0", 7), ("n1", 6)):
         initializers += [array(f"{name}.{k}", channels) for k in ("weight", "bias", "mean")] + [numpy_helper.from_array(np.ones(channels, np.float32), f"{name}.var")]

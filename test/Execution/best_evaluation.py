@@ -34,7 +34,9 @@ def save(path, count):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    at = lambda name: os.path.join(folder, name)
+    def at(name):
+        return os.path.join(folder, name)
+
     model, data, held = classifier(at("model.onnx")), save(at("data.npz"), 8), save(at("held.npz"), 16)
     base = [dsopt, model, "-run", f"-data={data}", "-steps=60", "-lr=0.02", "-micro-batches=2", "-reduction-shards=2", "-accumulate=sharded",
             "-metric=accuracy", "-log-outputs"]

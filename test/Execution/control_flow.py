@@ -30,7 +30,9 @@ def node(op, inputs, outputs, **attributes):
 
 
 def body(nodes, inputs, outputs):
-    any_value = lambda name: helper.make_empty_tensor_value_info(name)
+    def any_value(name):
+        return helper.make_empty_tensor_value_info(name)
+
     return helper.make_graph(nodes, "body", [any_value(n) for n in inputs.split()], [any_value(n) for n in outputs.split()])
 
 
@@ -61,7 +63,10 @@ def run(path, data, *options):
 
 def step(i, x, h, y, prefix=""):
     """One step of a recurrence."""
-    name = lambda part: f"{prefix}{part}{i}"
+
+    def name(part):
+        return f"{prefix}{part}{i}"
+
     return [node("MatMul", f"{x} w", name("xw")), node("MatMul", f"{h} u", name("hu")), node("Add", f"{name('xw')} {name('hu')}", name("s")),
             node("Add", f"{name('s')} b", name("sb")), node("Tanh", name("sb"), y)]
 

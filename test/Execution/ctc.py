@@ -87,7 +87,10 @@ def check_values(folder, name, concatenated=False, single=False, kind=TensorProt
     dtype = helper.tensor_dtype_to_np_dtype(kind)
     np.savez(data, x=np.zeros((1, *start.shape), np.float32), targets=given[None].astype(dtype), inputs=(inputs[0] if single else inputs)[None].astype(dtype),
              lengths=(lengths[0] if single else lengths)[None].astype(dtype))
-    loss = lambda x: total(losses(x, targets, inputs, lengths, blank), lengths, options)
+
+    def loss(x):
+        return total(losses(x, targets, inputs, lengths, blank), lengths, options)
+
     got = run(path, data, "-steps=1")
     exact = start.astype(np.float64)
     check(abs(got.losses[0] - loss(exact)) < 1e-6 * (1 + abs(loss(exact))), f"{name}: the loss is {got.losses[0]}, expected {loss(exact)}")

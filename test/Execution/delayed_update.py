@@ -275,7 +275,9 @@ def overlaps():
              "-steps=6", f"-trace={trace}"], environment={"DSOPT_FAULT": "ringRead,every=1:delay=3;pread,every=1:delay=3"})
     slices = [event for event in json.load(open(trace))["traceEvents"] if event["ph"] == "X"]
     for step in range(6):
-        of = lambda kind: [(event["ts"], event["ts"] + event["dur"]) for event in slices if event["cat"] == kind and event["args"]["step"] == step]
+        def of(kind):
+            return [(event["ts"], event["ts"] + event["dur"]) for event in slices if event["cat"] == kind and event["args"]["step"] == step]
+
         (agrees, agreed), updates, runs = of("agree")[0], of("update"), of("run")
         check(len(updates) == 9, f"step {step} has {len(updates)} updates")
         if step < 2:

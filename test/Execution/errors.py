@@ -148,7 +148,10 @@ for layout in (["-dp=1"], ["-pp=2", "-dp=2", "-micro-batches=2"]):
 refused("negative token in an evaluation", [dsopt, model("gpt2-tiny")[0], "-eval", f"-data={path('negative.npz')}"],
         "evaluation, micro-batch 0", "input_ids[1, 3] is -1")
 # One input is both: the ids of an embedding, and the labels among which -100 is ignored.
-float_tensor = lambda name, *shape: numpy_helper.from_array(np.random.default_rng(0).normal(0, 0.1, shape).astype(np.float32), name)
+def float_tensor(name, *shape):
+    return numpy_helper.from_array(np.random.default_rng(0).normal(0, 0.1, shape).astype(np.float32), name)
+
+
 refused("disk options", run("-aio=zz"), "option -aio: 'zz': expected block_size=BYTES or queue_depth=N")
 # What changes nothing is said, and what does is not.
 ranks = ("-zero=3", "-dp=2")

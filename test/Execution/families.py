@@ -169,7 +169,10 @@ def unet():
     class UNet(nn.Module):
         def __init__(self):
             super().__init__()
-            block = lambda a, b: nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(4, b), nn.SiLU())
+
+            def block(a, b):
+                return nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(4, b), nn.SiLU())
+
             self.down, self.middle, self.up = block(3, 16), block(16, 32), block(32, 16)
             self.pool, self.grow = nn.MaxPool2d(2), nn.ConvTranspose2d(32, 16, 2, stride=2)
             self.head = nn.Conv2d(16, 4, 1)

@@ -39,8 +39,12 @@ def entry(m, n, k, **more):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    at = lambda name: os.path.join(folder, name)
-    save = lambda name, table: json.dump(table, open(at(name), "w")) or at(name)
+    def at(name):
+        return os.path.join(folder, name)
+
+    def save(name, table):
+        return json.dump(table, open(at(name), "w")) or at(name)
+
     small, widths, rows = perceptron(at("small.onnx"), (20, 33), 6), (20, 33), 6
     data(at("small.npz"), widths, rows, 8)
 

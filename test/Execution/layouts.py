@@ -51,7 +51,10 @@ def four_shards():
 same("K = V = 4", four_shards())
 def one_micro_batch(*precision):
     """A shared embedding's gradient has one buffer where a rank has all of it, and is added to the other use's there."""
-    plan = lambda *options: json.loads(execute([dsopt, model(name)[0], f"-data={model(name)[1]}", "-plan=json", "-micro-batches=1", *options, *precision]).stdout)
+
+    def plan(*options):
+        return json.loads(execute([dsopt, model(name)[0], f"-data={model(name)[1]}", "-plan=json", "-micro-batches=1", *options, *precision]).stdout)
+
     tied = [plan(*options)["ranks"][0]["memory"]["tied"] for options in ([], ["-micro-batches=2"])]
     check(tied[0] == 0 < tied[1], f"tied gradients of one and of two micro-batches take {tied} bytes")
     yield layout(1, 1, 1, 1, 0, *precision)

@@ -82,7 +82,8 @@ def text(log):
 
 
 with tempfile.TemporaryDirectory() as folder:
-    place = lambda name: os.path.join(folder, name)
+    def place(name):
+        return os.path.join(folder, name)
 
     def run(path, data, *options, status=0):
         log = place("run.jsonl")

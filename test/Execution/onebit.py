@@ -58,8 +58,10 @@ def reference(data, ranks, lr, decay, beta1=0.9, beta2=0.999, eps=1e-8):
                 v = {key: one / (1 - beta2**t) for key, one in v.items()}
             continue
         for (padded, first), errors, own_errors in zip(places, worker, server):
-            flat = lambda values: np.concatenate([np.zeros(0)] + [np.pad(values[key].ravel(), (0, end - begin - values[key].size))
-                                                                 for key, begin, end in zip(first, first.values(), [*list(first.values())[1:], padded])])
+            def flat(values):
+                return np.concatenate([np.zeros(0)] + [np.pad(values[key].ravel(), (0, end - begin - values[key].size))
+                                                       for key, begin, end in zip(first, first.values(), [*list(first.values())[1:], padded])])
+
             part = flat({key: v[key] for key in first}) > 0
             packed = np.zeros((ranks, padded))
             for rank in range(ranks):

@@ -86,8 +86,10 @@ def reference(data, ranks, lr, decay, beta1=0.9, beta2=0.999, eps=1e-8, min_coef
             scaling = {key: united / one if one else 1 for key, one in lengths.items()}
         before = {key: one.copy() for key, one in m.items()}
         for (padded, first), errors, own_errors in zip(places, worker, server):
-            flat = lambda values: np.concatenate([np.zeros(0)] + [np.pad(values[key].ravel(), (0, end - begin - values[key].size))
-                                                                 for key, begin, end in zip(first, first.values(), [*list(first.values())[1:], padded])])
+            def flat(values):
+                return np.concatenate([np.zeros(0)] + [np.pad(values[key].ravel(), (0, end - begin - values[key].size))
+                                                       for key, begin, end in zip(first, first.values(), [*list(first.values())[1:], padded])])
+
             part = flat({key: v[key] for key in first}) > 0
             packed = np.zeros((ranks, padded))
             for rank in range(ranks):
@@ -240,7 +242,9 @@ def layouts():
                 found.update(safetensors(os.path.join(saved, f"step-{step:08}", file)))
         return found
 
-    kinds = lambda step: {re.search(r"\.(m|v|v_fresh|coefficients|server_error|worker_error\.\d)$", name).group(1) for name in states(step)}
+    def kinds(step):
+        return {re.search(r"\.(m|v|v_fresh|coefficients|server_error|worker_error\.\d)$", name).group(1) for name in states(step)}
+
     check(kinds(2) == {"m", "v", "v_fresh", "coefficients"}, f"saved before the freeze: {kinds(2)}")
     check(kinds(3) == {"m", "v", "v_fresh", "coefficients", "server_error", "worker_error.0", "worker_error.1"}, f"saved behind it: {kinds(3)}")
     numbers = {name: array for name, array in states(4).items() if name.endswith(".coefficients")}

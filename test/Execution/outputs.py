@@ -15,10 +15,20 @@ dsopt = shutil.which(sys.argv[1])
 report = os.path.join(os.path.dirname(dsopt), "dsopt-report")
 mlp, data = model("mlp")
 folder = tempfile.mkdtemp()
-path = lambda name: os.path.join(folder, name)
+
+
+def path(name):
+    return os.path.join(folder, name)
+
+
 train = path("train")
 execute([dsopt, mlp, "-dp=2", "-o", train, "-quiet"])
-run = lambda *options: [train, f"-data={data}", "-steps=2", "-quiet", *options]
+
+
+def run(*options):
+    return [train, f"-data={data}", "-steps=2", "-quiet", *options]
+
+
 execute(run(f"-save-weights={path('weights')}", f"-log={path('log.jsonl')}"))
 
 

@@ -19,7 +19,9 @@ LAYOUTS = [[], ["-dp=2", "-micro-batches=2"], ["-dp=2", "-pp=2", "-zero=3"], ["-
            ["-dp=4", "-zero=1", "-reduction-shards=4"], ["-dp=2", "-micro-batches=4", "-reduction-shards=4", "-accumulate=sharded"]]
 
 with tempfile.TemporaryDirectory() as folder:
-    place = lambda name: os.path.join(folder, name)
+    def place(name):
+        return os.path.join(folder, name)
+
     w = [random.standard_normal(shape).astype(np.float32) for shape in ((5, 8), (8, 8), (8, 6))]
     nodes = [node("MatMul", "x w0", "first"), node("Tanh", "first", "t0"), node("MatMul", "t0 w1", "second"), node("Tanh", "second", "t1"),
              node("MatMul", "t1 w2", "logits"), node("ReduceMean", "second", "mean", keepdims=0), node("ArgMax", "logits", "choice", axis=1, keepdims=0),
@@ -93,15 +95,20 @@ with tempfile.TemporaryDirectory() as folder:
     check(said == "", f"options of training are missed where nothing trains: {said}")
 
     # A normalization that trains has running statistics here, those of the trained weights, and dropout drops nothing.
-    channel = lambda name, number: initializer(name, np.full(5, number, np.float32))
+    def channel(name, number):
+        return initializer(name, np.full(5, number, np.float32))
+
     write(place("norm.onnx"), [node("BatchNormalization", "x scale bias mean var", "y own_mean own_var", training_mode=1, epsilon=1e-5),
                                node("Dropout", "y ratio on", "z"), node("MatMul", "z w0", "scores"),
                                node("SoftmaxCrossEntropyLoss", "scores labels", "loss")],
           [value("x", (ROWS, 5)), value("labels", (ROWS,), TensorProto.INT64)],
           [channel("scale", 1.5), channel("bias", 0.25), channel("mean", 0.5), channel("var", 2.0), initializer("w0", w[0]),
            initializer("ratio", 0.5), initializer("on", np.array(True))], [value("loss"), value("y", (ROWS, 5)), value("z", (ROWS, 5))])
-    norm = lambda *options: execute([dsopt, place("norm.onnx"), "-predict", f"-data={place('micro.npz')}", "-outputs=[yz]", f"-save-outputs={place('n.npz')}",
-                                     "-quiet", *options]) and np.load(place("n.npz"))
+
+    def norm(*options):
+        return execute([dsopt, place("norm.onnx"), "-predict", f"-data={place('micro.npz')}", "-outputs=[yz]", f"-save-outputs={place('n.npz')}",
+                        "-quiet", *options]) and np.load(place("n.npz"))
+
     got, want = norm(), 1.5 * (x - 0.5) / np.sqrt(2.0 + 1e-5) + 0.25
     check(np.allclose(got["y"], want, atol=1e-5) and np.array_equal(got["y"], got["z"]), f"a batch normalization gives {got['y']}, expected {want}")
     execute([dsopt, place("norm.onnx"), "-run", f"-data={place('train.npz')}", "-steps=3", f"-save-weights={place('nw')}", "-quiet"])

@@ -19,8 +19,13 @@ VOCABULARY, WIDTH, ROWS = 50, 16, 2
 
 def save_model(path):
     """Attention over a sentence, masked, and a loss at each token; names the dimension anew in each input."""
-    f = lambda name, *shape: numpy_helper.from_array(random.normal(0, 0.3, shape).astype(np.float32), name)
-    c = lambda name, value: numpy_helper.from_array(np.array(value, np.float32), name)
+
+    def f(name, *shape):
+        return numpy_helper.from_array(random.normal(0, 0.3, shape).astype(np.float32), name)
+
+    def c(name, value):
+        return numpy_helper.from_array(np.array(value, np.float32), name)
+
     nodes = [
         helper.make_node("Gather", ["embedding", "input_ids"], ["x"]),
         helper.make_node("MatMul", ["x", "query"], ["q"]),
@@ -37,7 +42,10 @@ def save_model(path):
         helper.make_node("Transpose", ["logits"], ["by_class"], perm=[0, 2, 1]),
         helper.make_node("SoftmaxCrossEntropyLoss", ["by_class", "labels"], ["loss"], ignore_index=-100),
     ]
-    tokens = lambda name, dim: helper.make_tensor_value_info(name, TensorProto.INT64, [ROWS, dim])
+
+    def tokens(name, dim):
+        return helper.make_tensor_value_info(name, TensorProto.INT64, [ROWS, dim])
+
     graph = helper.make_graph(
         nodes, "attention", [tokens("input_ids", "seq"), tokens("attention_mask", "keys"), tokens("labels", "seq")],
         [helper.make_tensor_value_info("loss", TensorProto.FLOAT, [])],

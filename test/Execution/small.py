@@ -25,7 +25,9 @@ def initializer(name, array, type=None):
 
 
 def node(op, inputs, outputs, **attributes):
-    split = lambda names: names.split() if isinstance(names, str) else names
+    def split(names):
+        return names.split() if isinstance(names, str) else names
+
     return helper.make_node(op, split(inputs), split(outputs), **attributes)
 
 

@@ -15,8 +15,14 @@ from small import check, initializer, node, train, value, write
 
 dsopt = sys.argv[1]
 folder = tempfile.mkdtemp()
-number = lambda name, x: node("Constant", [], [name], value=initializer(name, np.float32(x)))
-integers = lambda name, *x: node("Constant", [], [name], value=initializer(name, np.array(x, np.int64)))
+
+
+def number(name, x):
+    return node("Constant", [], [name], value=initializer(name, np.float32(x)))
+
+
+def integers(name, *x):
+    return node("Constant", [], [name], value=initializer(name, np.array(x, np.int64)))
 
 
 def made_from(target, operator):

@@ -70,7 +70,10 @@ class Exchange:
 def reference(data, ranks, rates, decay, steps=STEPS, scales={}, beta1=0.9, beta2=0.999, eps=1e-8):
     """DeepSpeed's ZeroOneAdam as its counters run, but that bias is corrected and ranks add their ways to the point they have in common. Returns that point, and kinds of steps."""
     p = {key: array.astype(np.float64) for key, array in start.items()}
-    zeros = lambda: {key: np.zeros(array.shape) for key, array in start.items()}
+
+    def zeros():
+        return {key: np.zeros(array.shape) for key, array in start.items()}
+
     m, v = zeros(), zeros()
     exchanges = [Exchange(ranks, padded, first, {key: start[key].size for key in start}) for padded, first in buckets(dsopt, own, ranks)]
     own_m, u, sum_of_rates = None, [zeros() for _ in range(ranks)], 0.0
@@ -85,7 +88,10 @@ def reference(data, ranks, rates, decay, steps=STEPS, scales={}, beta1=0.9, beta
     # Parameters may have rates of their own, and a bias no decay.
     scale = {key: scales.get(key, 1.0) for key in p}
     updates = 0 # of v
-    root = lambda key: np.sqrt(v[key] / (1 - beta2 ** updates)) + eps
+
+    def root(key):
+        return np.sqrt(v[key] / (1 - beta2 ** updates)) + eps
+
     decay = {key: 0.0 if scales and p[key].ndim == 1 else decay for key in p}
     for step in range(steps):
         t, lr, parts = step + 1, {key: rates[step] * scale[key] for key in p}, []

@@ -189,7 +189,9 @@ def bound():
             after = step({key: arrays[key][:1] for key in arrays}, "-lr=1", "-dp=4", "-reduce-type=int4", f"-node-size={size}")
             worst = 0
             for places, padded in found:
-                flat = lambda state: scattered(places, padded, {key: (start[key] - state[key]) for key in start})
+                def flat(state):
+                    return scattered(places, padded, {key: (start[key] - state[key]) for key in start})
+
                 parts, got = np.stack([flat(state) / 4 for state in own]), flat(after)
                 nodes = parts.reshape(4 // size, size, padded).sum(1)
                 # Each rank's own, and in two exchanges each node's sum as it is received.

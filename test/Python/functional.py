@@ -135,7 +135,10 @@ def spectral(w, x):
     """A Fourier layer: the lowest frequencies, each times a matrix of complex numbers that are pairs."""
     spectrum = torch.view_as_real(torch.fft.rfft2(x))[:, :, :3, :3]
     real, imaginary = (spectrum[..., k] for k in (0, 1))
-    product = lambda a, k: torch.einsum("bixy,ioxy->boxy", a, w[..., k])
+
+    def product(a, k):
+        return torch.einsum("bixy,ioxy->boxy", a, w[..., k])
+
     low = torch.stack([product(real, 0) - product(imaginary, 1), product(real, 1) + product(imaginary, 0)], -1)
     whole = F.pad(low, (0, 0, 0, 2, 0, 4))
     return (torch.fft.irfft2(torch.complex(whole[..., 0], whole[..., 1]), s=x.shape[-2:]) ** 2).sum()
@@ -180,7 +183,9 @@ def check_ctc(reduction, zero_infinity, blank, concatenated):
                                            *(info(name, TensorProto.INT64, [batch]) for name in ("inputs", "lengths"))],
                               [info("loss", TensorProto.FLOAT, [])], [numpy_helper.from_array(logits.numpy(), "logits")])
     with tempfile.TemporaryDirectory() as folder:
-        path = lambda name: os.path.join(folder, name)
+        def path(name):
+            return os.path.join(folder, name)
+
         save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20), helper.make_opsetid("dsopt", 1)], ir_version=10), path("model.onnx"))
         np.savez(path("data.npz"), x=np.zeros((1, *logits.shape), np.float32), targets=given[None].numpy(), inputs=inputs[None].numpy(), lengths=lengths[None].numpy())
         done = subprocess.run([dsopt, path("model.onnx"), "-run", "-quiet", f"-data={path('data.npz')}", "-steps=1", "-micro-batches=1", "-optimizer=sgd", "-lr=1",

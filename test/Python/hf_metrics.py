@@ -48,7 +48,12 @@ def scores(given):
 
 sentences = [sentence(at) for at in range(96)]
 points = [{"x": torch.randn(6, generator=torch.Generator().manual_seed(at)), "labels": at % 3} for at in range(64)]
-logged = lambda one, *names: [{name: line[name] for name in ("step", *names) if name in line} for line in one.state.log_history if names[0] in line]
+
+
+def logged(one, *names):
+    return [{name: line[name] for name in ("step", *names) if name in line} for line in one.state.log_history if names[0] in line]
+
+
 count = 0
 
 

@@ -119,7 +119,12 @@ fails(lambda: dsopt.import_universal(path("universal"), path("late"), path("bad"
 # What is wrong, nothing of which leaves anything behind.
 fails(lambda: dsopt.export_universal(path("run"), path("universal"), like=onnx_file), "zero is there already")
 fails(lambda: dsopt.export_universal(path("none"), path("out")), "there is no checkpoint in")
-bring = lambda **options: dsopt.import_universal(path("universal"), path("template"), path("bad"), like=onnx_file, **options)
+
+
+def bring(**options):
+    return dsopt.import_universal(path("universal"), path("template"), path("bad"), like=onnx_file, **options)
+
+
 fails(lambda: dsopt.import_universal(path("universal"), path("template"), path("flat"), like=onnx_file), "is there already")
 fails(lambda: dsopt.import_universal(path("run"), path("template"), path("bad")), "has no folder zero")
 fails(lambda: dsopt.import_universal(path("graph"), path("template"), path("bad"), like=path("turned.onnx")), "a.kernel/fp32.pt is not there")

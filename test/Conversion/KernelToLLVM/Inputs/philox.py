@@ -6,8 +6,13 @@ MASK = np.uint64(0xFFFFFFFF)
 
 def words(number, step, micro_batch, seed, elements, last=0):
     """Philox 4x32-10 for the operation's key, Philox 2x32-10 for each element."""
-    high_low = lambda x, m: ((x * np.uint64(m)) >> np.uint64(32), (x * np.uint64(m)) & MASK)
-    u = lambda *values: [np.uint64(value & 0xFFFFFFFF) for value in values]
+
+    def high_low(x, m):
+        return ((x * np.uint64(m)) >> np.uint64(32), (x * np.uint64(m)) & MASK)
+
+    def u(*values):
+        return [np.uint64(value & 0xFFFFFFFF) for value in values]
+
     x, (k0, k1) = u(number, step, micro_batch, last), u(seed, seed >> 32)
     for _ in range(10):
         (high0, low0), (high1, low1) = high_low(x[0], 0xD2511F53), high_low(x[2], 0xCD9E8D57)
