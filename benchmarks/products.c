@@ -1,5 +1,6 @@
-// What bench_products.py measures with: the peak of multiplications on registers, a kernel by some threads, and the
-// serial or threaded calls of a library. All return seconds of one call, but for the peak (operations a second).
+// What bench_products.py measures with: the peak of multiplications on registers, a kernel by some threads,
+// and the serial or threaded calls of a library. All return seconds of one call, but for the peak (operations
+// a second).
 #define _GNU_SOURCE
 #include <immintrin.h>
 #include <pthread.h>
@@ -135,7 +136,8 @@ double peak(int threads, int narrow) {
   work_t works[64];
   for (int i = 0; i < threads; ++i)
     works[i] = (work_t){0, narrow, rounds, kRepeats, 0, 0, 0, 0};
-  return (double)kRepeats * threads * rounds * kSums * kLanes * 2 * (narrow ? kPair : 1) / together(threads, works);
+  return (double)kRepeats * threads * rounds * kSums * kLanes * 2 * (narrow ? kPair : 1) /
+         together(threads, works);
 }
 
 double time_kernel(int threads, kernel_t kernel, int64_t range, void *const *args, int64_t repeats) {
@@ -145,22 +147,26 @@ double time_kernel(int threads, kernel_t kernel, int64_t range, void *const *arg
   return together(threads, works) / repeats;
 }
 
-typedef int (*dnnl_t)(char, char, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *, int64_t, float, float *, int64_t);
-double time_dnnl(dnnl_t f, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, const char *b, float *c, int64_t batch,
-                 int64_t bytes, int64_t repeats) {
+typedef int (*dnnl_t)(char, char, int64_t, int64_t, int64_t, float, const void *, int64_t, const void *,
+                      int64_t, float, float *, int64_t);
+double time_dnnl(dnnl_t f, int ta, int tb, int64_t m, int64_t n, int64_t k, const char *a, const char *b,
+                 float *c, int64_t batch, int64_t bytes, int64_t repeats) {
   double start = now();
   for (int64_t i = 0; i < repeats; ++i)
     for (int64_t j = 0; j < batch; ++j)
-      f(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a + j * m * k * bytes, ta ? m : k, b + j * k * n * bytes, tb ? k : n, 0, c + j * m * n, n);
+      f(ta ? 'T' : 'N', tb ? 'T' : 'N', m, n, k, 1, a + j * m * k * bytes, ta ? m : k, b + j * k * n * bytes,
+        tb ? k : n, 0, c + j * m * n, n);
   return (now() - start) / repeats;
 }
 
-typedef void (*cblas_t)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t, float, float *, int64_t);
-double time_cblas(cblas_t f, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b, float *c, int64_t batch,
-                  int64_t repeats) {
+typedef void (*cblas_t)(int, int, int, int64_t, int64_t, int64_t, float, const float *, int64_t,
+                        const float *, int64_t, float, float *, int64_t);
+double time_cblas(cblas_t f, int ta, int tb, int64_t m, int64_t n, int64_t k, const float *a, const float *b,
+                  float *c, int64_t batch, int64_t repeats) {
   double start = now();
   for (int64_t i = 0; i < repeats; ++i)
     for (int64_t j = 0; j < batch; ++j)
-      f(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1, a + j * m * k, ta ? m : k, b + j * k * n, tb ? k : n, 0, c + j * m * n, n);
+      f(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1, a + j * m * k, ta ? m : k, b + j * k * n, tb ? k : n,
+        0, c + j * m * n, n);
   return (now() - start) / repeats;
 }

@@ -23,7 +23,7 @@ using AddData = llvm::function_ref<void(llvm::Module &)>;
 struct Group {
   TargetAttr target;
   llvm::SmallVector<char, 0> bitcode;
-  bool isKept = true; ///< by the cache
+  bool isKept = true;    ///< by the cache
   std::string name = {}; ///< under which the cache keeps it besides, if it is a group of known kernels
   std::unique_ptr<llvm::MemoryBuffer> object = nullptr; ///< if it is there already
 };

@@ -192,7 +192,8 @@ LogicalResult Product::produce(const ParsedOptions &options) {
     return failure();
   FailureOr<ProgramTable> program = emitProgram(module, images->list);
   ObjectBuffers objects;
-  if (failed(program) || failed(emitObjects(module, how, *program, protobuf, objects, images->bytes, std::move(known))))
+  if (failed(program) ||
+      failed(emitObjects(module, how, *program, protobuf, objects, images->bytes, std::move(known))))
     return failure();
   auto linked = linkObjects(objects, /*relocatable=*/emit == "obj");
   if (!linked)

@@ -105,8 +105,9 @@ typedef struct dsopt_gemm_part {
 void dsopt_rt_gemm_part(dsopt_rt *rt, const dsopt_gemm_part *part, const void *a, const void *b,
                         const float *addend, void *c, void *workspace, int64_t accumulate);
 
-/// A kernel that is compiled for a product, and its range; its arguments are a, b, c and, where it accumulates,
-/// an int64_t that is not 0 where it is to add to c. A null kernel: the library computes the product.
+/// A kernel that is compiled for a product, and its range; its arguments are a, b, c and, where it
+/// accumulates, an int64_t that is not 0 where it is to add to c. A null kernel: the library computes the
+/// product.
 typedef struct dsopt_product_kernel {
   dsopt_kernel kernel;
   int64_t range;
@@ -137,8 +138,9 @@ static inline int64_t dsopt_linear_nll_chunk(int64_t rows, int64_t classes) {
 /// `losses[i] = lse(logits[i]) - logits[i, labels[i]]` with `logits = x * op(weight) + bias`, and the
 /// gradients of x, weight and bias where `grad` is that of `losses`. Rows with the ignored label give 0.
 /// `bias` and each gradient may be null; those of weight and bias are added to where asked, rounded once for
-/// each tile of rows. `kernels` (null: the library alone) are six: a tile's of logits, gradient of x and, which
-/// accumulates, gradient of weight; then those of the last tile if that has fewer rows. A device takes none.
+/// each tile of rows. `kernels` (null: the library alone) are six: a tile's of logits, gradient of x and,
+/// which accumulates, gradient of weight; then those of the last tile if that has fewer rows. A device takes
+/// none.
 void dsopt_rt_linear_nll(dsopt_rt *rt, const dsopt_linear_nll *loss, const void *x, const void *weight,
                          const void *bias, const void *labels, const float *grad, float *losses, void *x_grad,
                          void *weight_grad, void *bias_grad, void *workspace, int64_t accumulate_weight,

@@ -43,7 +43,8 @@ struct ExpandAsinh : OpRewritePattern<math::AsinhOp> {
   }
 };
 
-/// The remainder of two narrow numbers is one, too. LLVM would round it by a library where a processor cannot.
+/// The remainder of two narrow numbers is one, too. LLVM would round it by a library where a processor
+/// cannot.
 struct WidenRemainder : OpRewritePattern<arith::RemFOp> {
   using OpRewritePattern::OpRewritePattern;
 

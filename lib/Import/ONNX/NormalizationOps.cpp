@@ -230,7 +230,8 @@ static LogicalResult batchNormalization(NodeBuilder &n) {
   if (n.normalizesByBatch()) {
     int64_t channels = Emitter::shapeOf(x)[1],
             count = Emitter::typeOf(x).getNumElements() / std::max<int64_t>(channels, 1);
-    // Only who compares a node with ONNX's own definition wants its training of a program that trains nothing.
+    // Only who compares a node with ONNX's own definition wants its training of a program that trains
+    // nothing.
     bool isTracked = statistics[0] && statistics[1] && n.options.returns != Returns::Outputs;
     Value inTraining;
     auto choose = [&](Value own, Value running) {

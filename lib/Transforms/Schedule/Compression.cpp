@@ -18,7 +18,8 @@ using namespace mlir;
 using namespace dsopt;
 
 static std::map<std::string, CompressionMethod> &methods() {
-  static std::map<std::string, CompressionMethod> known = {{"onebit", oneBit()}, {"powersgd", powerSgd()}, {"topk", topK()}};
+  static std::map<std::string, CompressionMethod> known = {
+      {"onebit", oneBit()}, {"powersgd", powerSgd()}, {"topk", topK()}};
   return known;
 }
 

@@ -31,8 +31,8 @@ FactorKernel factorLeft(int64_t rank, int64_t columns);
 FactorKernel factorRight(int64_t rank, int64_t rows, int64_t columns);
 /// (rows) -> their lengths, f64.
 FactorKernel factorSize(int64_t rows);
-/// (p, its length at first) -> p := p / |p|; 0 where next to nothing is left of it, and its direction would be
-/// that of rounding. What is not finite stays so.
+/// (p, its length at first) -> p := p / |p|; 0 where next to nothing is left of it, and its direction would
+/// be that of rounding. What is not finite stays so.
 FactorKernel factorUnit(int64_t rows);
 /// (p, others) -> others := others - p (p . other): what is orthogonal to p, of length 1.
 FactorKernel factorApart(int64_t rows);

@@ -1,11 +1,13 @@
-// What a product's kernel has to give, bit for bit: runs of 1024 elements of the contraction, each a chain from 0.
+// What a product's kernel has to give, bit for bit: runs of 1024 elements of the contraction, each a chain
+// from 0.
 #include <immintrin.h>
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-void reference(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t turns_a, int64_t turns_b,
-               const float *a, const float *b, const float *addend, const float *bias, float *c, int64_t accumulate) {
+void reference(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t turns_a,
+               int64_t turns_b, const float *a, const float *b, const float *addend, const float *bias,
+               float *c, int64_t accumulate) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       float *to = c + i * ldc + j, total = 0;
@@ -46,9 +48,10 @@ static uint16_t narrow(float value, int64_t is_half) {
   return (uint16_t)((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
 }
 
-/// What an instruction adds to a sum: one element in fp32, two of bf16 with AVX-512, with AMX 32 (fewer at the end), the
-/// even ones and the odd ones in a chain from 0 each (Intel's manual, TDPBF16PS).
-static float multiply(float sum, int64_t count, const uint16_t *a, const uint16_t *b, int64_t is_half, int64_t link) {
+/// What an instruction adds to a sum: one element in fp32, two of bf16 with AVX-512, with AMX 32 (fewer at
+/// the end), the even ones and the odd ones in a chain from 0 each (Intel's manual, TDPBF16PS).
+static float multiply(float sum, int64_t count, const uint16_t *a, const uint16_t *b, int64_t is_half,
+                      int64_t link) {
   if (link == 1)
     return fmaf(load(a, is_half), load(b, is_half), sum);
   if (link == 32) {
@@ -63,15 +66,16 @@ static float multiply(float sum, int64_t count, const uint16_t *a, const uint16_
   int pairs[2];
   memcpy(pairs, a, 4);
   memcpy(pairs + 1, b, 4);
-  return _mm_cvtss_f32(
-      _mm_dpbf16_ps(_mm_set_ss(sum), (__m128bh)_mm_cvtsi32_si128(pairs[0]), (__m128bh)_mm_cvtsi32_si128(pairs[1])));
+  return _mm_cvtss_f32(_mm_dpbf16_ps(_mm_set_ss(sum), (__m128bh)_mm_cvtsi32_si128(pairs[0]),
+                                     (__m128bh)_mm_cvtsi32_si128(pairs[1])));
 #endif
   return NAN;
 }
 
-void reference_narrow(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t turns_a, int64_t turns_b,
-                      const uint16_t *a, const uint16_t *b, const float *addend, const uint16_t *bias, void *c,
-                      int64_t accumulate, int64_t is_narrow, int64_t is_half, int64_t link) {
+void reference_narrow(int64_t m, int64_t n, int64_t k, int64_t lda, int64_t ldb, int64_t ldc, int64_t turns_a,
+                      int64_t turns_b, const uint16_t *a, const uint16_t *b, const float *addend,
+                      const uint16_t *bias, void *c, int64_t accumulate, int64_t is_narrow, int64_t is_half,
+                      int64_t link) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       float *wide = (float *)c + i * ldc + j, total = 0;

@@ -1,4 +1,5 @@
-// AMX's tiles in software: what LLVM's intrinsics do, for kernels whose tiles are handles (Intel's manual, volume 2).
+// AMX's tiles in software: what LLVM's intrinsics do, for kernels whose tiles are handles (Intel's manual,
+// volume 2).
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -32,13 +33,15 @@ static int64_t make(int16_t rows, int16_t line) {
   return name;
 }
 
-static unsigned char (*linesOf(int64_t name, int rows, int line))[kLine] {
+static unsigned char (*linesOf(int64_t name, int rows, int line)) [kLine] {
   require(tiles[name % kTiles].name == name, "the tile is gone");
   require(tiles[name % kTiles].rows == rows && tiles[name % kTiles].line == line, "a tile of another shape");
   return tiles[name % kTiles].lines;
 }
 
-int64_t tilezero(int16_t rows, int16_t line) { return make(rows, line); }
+int64_t tilezero(int16_t rows, int16_t line) {
+  return make(rows, line);
+}
 
 int64_t tileloadd64(int16_t rows, int16_t line, const char *from, int64_t stride) {
   int64_t name = make(rows, line);
@@ -59,7 +62,8 @@ static float wide(uint16_t value) {
   return result;
 }
 
-// What compilers call where the processor has no AVX-512 BF16, and libgcc has from 13 on: the low half of a float's place.
+// What compilers call where the processor has no AVX-512 BF16, and libgcc has from 13 on: the low half of a
+// float's place.
 __attribute__((weak)) float __truncsfbf2(float value) {
   uint32_t bits;
   memcpy(&bits, &value, 4);
@@ -70,7 +74,7 @@ __attribute__((weak)) float __truncsfbf2(float value) {
 
 // Without flushing what is below the smallest normal number, which the tests' numbers do not reach.
 int64_t tdpbf16ps(int16_t rows, int16_t line, int16_t depth, int64_t c, int64_t a, int64_t b) {
-  unsigned char(*inA)[kLine] = linesOf(a, rows, depth), (*inB)[kLine] = linesOf(b, depth / 4, line);
+  unsigned char (*inA)[kLine] = linesOf(a, rows, depth), (*inB)[kLine] = linesOf(b, depth / 4, line);
   int64_t name = make(rows, line);
   for (int m = 0; m < rows; ++m) {
     uint16_t ofA[kLine / 2];

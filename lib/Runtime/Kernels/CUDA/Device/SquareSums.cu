@@ -23,7 +23,8 @@ KERNEL(kThreads)
 void dsopt_square_sums_bf16(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
   addSquares<bf16>(pieces, record, sums);
 }
-KERNEL(kThreads) void dsopt_square_sums_f16(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
+KERNEL(kThreads)
+void dsopt_square_sums_f16(const BY_VALUE SquarePieces pieces, uint64_t *record, uint64_t *sums) {
   addSquares<f16>(pieces, record, sums);
 }
 
