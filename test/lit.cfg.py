@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 sys.path.append(os.path.join(config.dsopt_source, "tools", "dev"))
-from formats import Timed  # noqa: E402
+from formats import Timed
 
 config.name = "dsopt"
 config.test_format = Timed(execute_external=False)

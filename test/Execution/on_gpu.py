@@ -51,7 +51,7 @@ def reference(name):
 
 def layouts():
     """K = V = 4 and K = 8, V = 2 on the device: one hash and one text of losses, whatever order streams go in."""
-    name, seed = "gpt2-tiny", 0
+    name, seed = "gpt2-toy", 0
     base = [*CUDA, "-steps=2", "-grad-clip=1", "-lr=3e-3", "-threads=1"]
     grids = [(1, 1, 0, []), (2, 1, 0, []), (2, 1, 1, []), (2, 1, 2, []), (2, 1, 3, []), (4, 1, 3, []), (1, 2, 0, []), (2, 2, 3, []),
              (1, 2, 0, ["-schedule=gpipe"]), (1, 1, 0, ["-recompute=full"]), (2, 2, 3, ["-recompute=full"]), (2, 1, 3, ["-gather-window=2"])]
@@ -106,8 +106,8 @@ def nccl():
     base = [*CUDA, "-steps=2", "-grad-clip=1", "-lr=3e-3", "-threads=1", "-reduction-shards=4"]
     os.environ.update(device(seed=1))
     grids = [("mlp", 2, 1, 0, []), ("mlp", 2, 1, 1, []), ("mlp", 4, 1, 2, []), ("mlp", 2, 1, 3, []), ("mlp", 4, 1, 3, []), ("mlp", 1, 2, 0, []),
-             ("mlp", 2, 2, 3, []), ("mlp", 1, 2, 0, ["-schedule=gpipe"]), ("mlp", 2, 1, 3, ["-gather-window=2"]), ("gpt2-tiny", 4, 1, 3, []),
-             ("gpt2-tiny", 2, 2, 3, ["-recompute=full"]), ("gpt2-tiny", 1, 4, 1, [])]
+             ("mlp", 2, 2, 3, []), ("mlp", 1, 2, 0, ["-schedule=gpipe"]), ("mlp", 2, 1, 3, ["-gather-window=2"]), ("gpt2-toy", 4, 1, 3, []),
+             ("gpt2-toy", 2, 2, 3, ["-recompute=full"]), ("gpt2-toy", 1, 4, 1, [])]
     if is_real:
         grids = [grid for grid in grids if grid[1] * grid[2] <= int(os.environ["DSOPT_GPUS"])]
     for name, dp, pp, zero, more in grids:
@@ -169,7 +169,7 @@ def nccl():
 def graphs():
     """Replayed steps have the bits of single calls, in any order of streams, and end as those do; how many calls they save."""
     tiny = [*CUDA, "-steps=3", "-grad-clip=1", "-lr=3e-3", "-threads=1", "-reduction-shards=2"]
-    for name, layouts in {"gpt2-tiny": [(1, 1, 0, 1), (2, 1, 3, 2), (1, 2, 0, 1)], "resnet-tiny": [(1, 1, 0, 1)]}.items():
+    for name, layouts in {"gpt2-toy": [(1, 1, 0, 1), (2, 1, 3, 2), (1, 2, 0, 1)], "resnet-tiny": [(1, 1, 0, 1)]}.items():
         os.environ.update(device(seed=1))
         one = train(dsopt, name, *tiny, "-micro-batches=2", "-cuda-graph=off")
         check(one.head["cuda_graphs"] == 0, f"{name}: {one.head['cuda_graphs']} graphs under -cuda-graph=off")
@@ -218,7 +218,7 @@ def graphs():
 def checkpoints():
     """A checkpoint of one target goes on under the other; resumed on the device a run has the bits of one that went through. What makes other
     bits is said, and which target and device a run has."""
-    path, data = model("gpt2-tiny")
+    path, data = model("gpt2-toy")
     os.environ.update(device(seed=3))
     with tempfile.TemporaryDirectory() as place:
         def run(*options, says=(), quiet=True):
@@ -347,11 +347,11 @@ def convolutions():
 
 def precision():
     """bf16 and fp16 within 2e-2 of fp32, TF32 within 1e-3, one hash and text of losses over layouts, with gradients of either type."""
-    for name in ("mlp", "gpt2-tiny", "bert-tiny"):
+    for name in ("mlp", "gpt2-toy", "bert-tiny"):
         options = ["-micro-batches=2", "-steps=3", "-lr=1e-3"]
         os.environ.update(device(seed=1))
         full = train(dsopt, name, *options).losses
-        for precision, gradients in (("bf16", "fp32"), ("bf16", "param"), ("fp16", "param" if name == "gpt2-tiny" else "fp32")):
+        for precision, gradients in (("bf16", "fp32"), ("bf16", "param"), ("fp16", "param" if name == "gpt2-toy" else "fp32")):
             what = f"{name} in {precision}, gradients {gradients}"
             half = [*CUDA, *options[1:], f"-precision={precision}", f"-gradient-type={gradients}", "-reduction-shards=2"]
             half += ["-initial-scale-power=10"] if precision == "fp16" else []
@@ -363,9 +363,9 @@ def precision():
     # fp32 products by TF32: other numbers, close to those of fp32, the same in every layout.
     options = [*CUDA, "-steps=3", "-lr=1e-3", "-reduction-shards=2"]
     os.environ.update(device(seed=1))
-    full, one = train(dsopt, "gpt2-tiny", *options, "-micro-batches=2"), train(dsopt, "gpt2-tiny", *options, "-micro-batches=2", "-matmul-precision=high")
+    full, one = train(dsopt, "gpt2-toy", *options, "-micro-batches=2"), train(dsopt, "gpt2-toy", *options, "-micro-batches=2", "-matmul-precision=high")
     check(0 < relative(one.losses, full.losses) < 1e-3, f"losses by TF32 {one.losses}, in full {full.losses}")
-    two = train(dsopt, "gpt2-tiny", *options, "-dp=2", "-zero=3", "-micro-batches=1", "-matmul-precision=high")
+    two = train(dsopt, "gpt2-toy", *options, "-dp=2", "-zero=3", "-micro-batches=1", "-matmul-precision=high")
     check(two.hash == one.hash and two.loss_text == one.loss_text, "TF32: other bits under -dp=2 -zero=3")
     print("bf16, fp16 and TF32")
 
@@ -397,22 +397,22 @@ def scale():
     two = ["-dp=2", "-micro-batches=1"]
     offloaded = ["-offload-optimizer=cpu", "-offload-params=cpu", "-offload-activations=cpu"]
     options = ["-steps=6", "-lr=3e-3", "-grad-clip=1", "-initial-scale-power=22", "-loss-scale-window=1"]
-    run = same("gpt2-tiny", [(1,), (1, "-cuda-graph=off"), (2, *two, "-zero=3"), (1, "-pp=2"), (1, *two, "-zero=3", *offloaded)], *options)
+    run = same("gpt2-toy", [(1,), (1, "-cuda-graph=off"), (2, *two, "-zero=3"), (1, "-pp=2"), (1, *two, "-zero=3", *offloaded)], *options)
     # Running statistics stay where a step is skipped, also behind the first one that applies, from which on graphs are replayed.
     odd = same("resnet-tiny", [(1,), (1, "-cuda-graph=off")], "-steps=5", "-initial-scale-power=19", "-loss-scale-hysteresis=1", "-loss-scale-window=1")
     check([skipped for _, skipped in scales(odd)][1:] == [False, False, True, False], f"resnet-tiny: {scales(odd)}")
     same("mlp", [(1,), (2, *two, "-zero=1", "-accumulate=sharded")], "-steps=6", "-optimizer=sgd", "-momentum=0.9", "-gradient-type=param",
          "-initial-scale-power=21", "-loss-scale-window=1")
     # Updates that lag: a step that overflows leaves nothing to the next one.
-    same("gpt2-tiny", [(1,), (2, *two, "-zero=3", "-offload-optimizer=cpu")], "-steps=7", "-delayed-update=2", "-initial-scale-power=22", "-loss-scale-window=1")
+    same("gpt2-toy", [(1,), (2, *two, "-zero=3", "-offload-optimizer=cpu")], "-steps=7", "-delayed-update=2", "-initial-scale-power=22", "-loss-scale-window=1")
 
     os.environ.update(device(seed=seed))
     half = ["-precision=fp16", "-threads=1", "-reduction-shards=2", "-micro-batches=2", *options]
     with tempfile.TemporaryDirectory() as folder:
-        train(dsopt, "gpt2-tiny", *CUDA, *half, "-steps=3", f"-save={folder}/save")
-        rest = train(dsopt, "gpt2-tiny", *CUDA, *half, f"-resume={folder}/save/step-00000003")
+        train(dsopt, "gpt2-toy", *CUDA, *half, "-steps=3", f"-save={folder}/save")
+        rest = train(dsopt, "gpt2-toy", *CUDA, *half, f"-resume={folder}/save/step-00000003")
         check((rest.hash, scales(rest)) == (run.hash, scales(run)[3:]), f"resumed: {scales(rest)} {rest.hash}")
-        host = train(dsopt, "gpt2-tiny", *half, f"-resume={folder}/save/step-00000003")
+        host = train(dsopt, "gpt2-toy", *half, f"-resume={folder}/save/step-00000003")
         one, two = run.steps[3], host.steps[0]
         check(scales(host)[0] == scales(run)[3] == (2.0**20, False) and all(relative(two[what], one[what]) < 2e-2 for what in ("loss", "grad_norm")),
               f"on the host: {two}, expected {one}")
@@ -441,7 +441,7 @@ def memory():
         own = long_contraction(place)
         first = None
         for (path, data), options in ((own, [*half, *clip, "-micro-batches=2"]), (own, [*half, *clip, "-micro-batches=1", "-dp=2", "-zero=3"]),
-                                      (model("gpt2-tiny"), ["-micro-batches=2", *clip]), (model("resnet-tiny"), ["-micro-batches=2"])):
+                                      (model("gpt2-toy"), ["-micro-batches=2", *clip]), (model("resnet-tiny"), ["-micro-batches=2"])):
             base = [dsopt, path, f"-data={data}", *CUDA, "-reduction-shards=2", *options]
             # What a rank has takes the same in each of them.
             planned = {memory["bytes"] for rank in json.loads(execute([*base, "-plan=json"]).stdout)["ranks"] for memory in rank["memories"]}
