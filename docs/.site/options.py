@@ -48,11 +48,11 @@ def main(source):
         sys.exit(f"{len(rows)} rows of {text.count(chr(10) + 'DSOPT_OPTION(')} were read")
     print(HEAD)
     for group in dict.fromkeys(row[5] for row in rows):
-        print(f"## {group[0].upper()}{group[1:]}\n\n| option | value (default) | | **R** |\n| --- | --- | --- | --- |")
+        print(f"## {group[0].upper()}{group[1:]}\n\n| option | | value (default) | |\n| --- | --- | --- | --- |")
         for name, use, kind, form, default, of, state, about in rows:
             if of == group and state == "Ready":
                 mark = "R" if use in ("Run", "Any") else ""
-                print(f"| `-{name}` | {value(kind, form, default)} | {plain(about)} | {mark} |")
+                print(f"| `-{name}` | {mark} | {value(kind, form, default)} | {plain(about)} |")
         print()
     later = ", ".join(f"`-{row[0]}`" for row in rows if row[6] == "Later")
     print(f"Known, and answered with \"is not available yet\": {later}.")

@@ -88,8 +88,8 @@ for page in pages:
         sys.exit(f"wrong: {page} takes scripts or styles from elsewhere")
 with open(os.path.join(site, "index.html")) as file:
     index = file.read()
-menu = re.findall(r'class="toctree-l2"><a class="reference internal" href="([\w-]+/)"', index) or re.findall(r'class="toctree-l\d"><a class="reference internal" href="([\w-]+/)"', index)
-listed = re.findall(r'<td><a href="([\w-]+/)">', index)
+menu = re.findall(r'class="toctree-l1"><a class="reference internal" href="([\w-]+/)"', index)
+listed = re.findall(r'<li><a href="([\w-]+/)">', index)
 if not listed or listed != menu or len(listed) != len(pages) - 1:
     sys.exit(f"wrong: the first page leads to {listed}, the menu to {menu}")
 for name in roots:
