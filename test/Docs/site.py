@@ -37,12 +37,21 @@ def headings(path):
         yield re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
+def expanded(path):
+    """The paths that one with braces stands for."""
+    braces = re.search(r"\{([^}]*)\}", path)
+    return [one for choice in braces[1].split(",") for one in expanded(path.replace(braces[0], choice, 1))] if braces else [path]
+
+
 def dead_links(name):
-    """What a text in the root leads to that is not there: files, of docs also by their names alone, and headings."""
+    """What a text in the root leads to that is not there: files, by their names alone too, and headings."""
     with open(os.path.join(folder, name)) as file:
         text = re.sub(r"^```.*?^```", "", file.read(), flags=re.M | re.S)
     links = re.findall(r"\]\((?!https?://)([^)\s]+)\)", text)
-    for link in [*links, *re.findall(r"`(docs/[\w./-]+\.md)`", text)]:
+    for link in re.findall(r"`((?:docs|examples|include|lib|python|test|tools)/[^`\s]+)`", text):
+        if not re.search("STAGE|NAME", link):
+            yield from (path for path in expanded(link) if not glob.glob(os.path.join(source, path)))
+    for link in links:
         path, _, anchor = link.partition("#")
         # Texts are those of the copy, all else is the source's.
         found = [at for at in (os.path.join(root, path or name) for root in (folder, source)) if os.path.exists(at)]
@@ -100,7 +109,7 @@ with open(os.path.join(folder, "README.md")) as file:
 if lines > LONGEST_README:
     sys.exit(f"wrong: README.md has {lines} lines, expected at most {LONGEST_README}")
 # What is planted is found.
-for line in ("[no](docs/Missing.md)", "[no](docs/Data.md#nowhere)", "`docs/Missing.md`", "[no](Missing.md)"):
+for line in ("[no](docs/Missing.md)", "[no](docs/Data.md#nowhere)", "`docs/Missing.md`", "[no](Missing.md)", "`lib/{Target,Nowhere}`"):
     path = os.path.join(folder, "README.md")
     shutil.copy(os.path.join(source, "README.md"), path)
     with open(path, "a") as file:
