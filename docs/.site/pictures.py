@@ -14,13 +14,13 @@ import sys
 import tempfile
 
 # What a plan depends on beside the model is said, so that every machine has the same.
-PLAN = ["-zero=3", "-pp=4", "-dp=2", "-plan"]
-MACHINE = ["-threads=1", "-arch=x86-64-v3"]
+PLAN = ["-zero=3", "-pp=4", "-dp=2", "-plan", "-threads=1", "-arch=x86-64-v3"]
 CELL, LINE, SIZE, MARGIN, BAR = 7.6, 17, 12.5, 18, 34
-RUN_KEYS = ("version", "model", "layout", "parameters")
-STEP_KEYS = ("step", "loss", "grad_norm", "lr", "sent_bytes", "peak_bytes")
+RUN_KEYS = ("version", "model", "layout")
+STEP_KEYS = ("step", "loss", "grad_norm", "lr")
+LAST_KEYS = (*STEP_KEYS, "peak_bytes", "sent_bytes")
 FIGURES = ("loss", "gradient norm", "memory", "traffic")
-WIDTH, HEIGHT, LEFT, TOP, GAP = 620, 230, 14, 34, 16
+WIDTH, PAD, TOP, GAP = 620, 14, 38, 16
 
 
 def run(*command):
@@ -58,12 +58,13 @@ def terminal(command, text):
 
 def without_times(log):
     """A log's lines, of which only what each machine has alike is left."""
-    for line in log:
-        line = json.loads(line)
+    lines = [json.loads(line) for line in log]
+    last = max(line["step"] for line in lines if "loss" in line)
+    for line in lines:
         if "run" in line:
-            yield {"run": {key: line["run"][key] for key in RUN_KEYS if key in line["run"]}}
-        elif "step" in line and "loss" in line:
-            yield {key: line[key] for key in STEP_KEYS if key in line}
+            yield {"run": {key: line["run"][key] for key in RUN_KEYS}}
+        elif "loss" in line:
+            yield {key: line[key] for key in (LAST_KEYS if line["step"] == last else STEP_KEYS)}
         elif "end" in line:
             yield {"end": {key: line["end"][key] for key in ("steps", "status")}}
 
@@ -71,39 +72,38 @@ def without_times(log):
 def report(page):
     """Figures of dsopt-report's page, two in a row, with the page's own style."""
     style = re.search(r"<style>(.*?)</style>", page, re.S)[1]
-    keep = [rule for rule in re.findall(r"[^{}]+\{[^{}]*\}", style) if re.match(r"\s*(:root|svg)", rule)]
-    dark = re.search(r"@media \(prefers-color-scheme: dark\) \{ (:root \{[^}]*\}) \}", style)[1]
-    parts, top, heights = [], 0, []
-    for at, name in enumerate(FIGURES):
-        figure = re.search(rf"<figure[^>]*>(?:(?!</figure>).)*<figcaption>{name}</figcaption>.*?</figure>", page, re.S)[0]
-        size, drawn = re.search(r"<svg viewBox='0 0 \d+ (\d+)'[^>]*>(.*?)</svg>", figure, re.S).groups()
-        # The other axis, smoothed curves and the numbers behind them are for the page's switches.
-        drawn = re.sub(r"<g class='logarithmic'>.*?</g></g></g>|<desc.*?</desc>|<path class='[^']*smooth[^']*'[^>]*/>", "", drawn, flags=re.S)
-        if at % 2 == 0:
-            top += max(heights, default=0) + (GAP if heights else 0)
-            heights = []
-        heights.append(TOP + int(size) + 12)
-        parts.append((LEFT + at % 2 * (WIDTH + 2 * GAP + LEFT), top, int(size), name, drawn))
-    height = top + max(heights) + GAP
-    width = 2 * (WIDTH + LEFT + GAP) + GAP
-    cards = []
-    for x, y, size, name, drawn in parts:
-        row = max(other[2] for other in parts if other[1] == y)
-        cards.append(f'<rect x="{x - LEFT + GAP / 2:.0f}" y="{y + GAP / 2:.0f}" width="{WIDTH + 2 * LEFT}" height="{TOP + row + 8}" rx="8" '
-                     'fill="var(--card)" stroke="var(--line)"/>'
-                     f'<text class="caption" x="{x + GAP / 2:.0f}" y="{y + 28}">{name}</text>'
-                     f'<svg x="{x + GAP / 2:.0f}" y="{y + TOP + 4}" width="{WIDTH}" height="{size}" viewBox="0 0 {WIDTH} {size}">{drawn}</svg>')
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
-            'font-family="system-ui, \'DejaVu Sans\', sans-serif">\n<title>A run as dsopt-report shows it</title>\n<style>'
-            + html.escape("".join(rule.strip() + "\n" for rule in keep), quote=False)
-            + f"@media (prefers-color-scheme: dark) {{ {dark} }}\nsvg text.caption {{ font-size: 14px; font-weight: 600; fill: var(--text); }}</style>\n"
-            + f'<rect width="{width}" height="{height}" rx="8" fill="var(--back)"/>\n' + "\n".join(cards) + "\n</svg>\n")
+    media = r"@media [^{]*\{(?:[^{}]*\{[^{}]*\})*\s*\}"
+    dark = re.search(media.replace("[^{]*", r"\(prefers-color-scheme: dark\) ", 1), style)[0]
+    rules = [rule.strip() for rule in re.findall(r"[^{}]+\{[^{}]*\}", re.sub(media, "", style)) if re.match(r"\s*(:root|svg) ", rule)]
+    # Pictures are shown smaller than they are.
+    rules += [dark, "svg text { font-size: 14px; } svg text.caption { font-weight: 600; fill: var(--text); }"]
+    cards, top, card = [], GAP, WIDTH + 2 * PAD
+    for row in range(0, len(FIGURES), 2):
+        highest = 0
+        for column, name in enumerate(FIGURES[row:row + 2]):
+            figure = re.search(rf"<figure[^>]*>(?:(?!</figure>).)*<figcaption>{name}</figcaption>.*?</figure>", page, re.S)[0]
+            size, drawn = re.search(r"<svg viewBox='0 0 \d+ (\d+)'[^>]*>(.*?)</svg>", figure, re.S).groups()
+            # The other axis, smoothed curves and the numbers behind them are for the page's switches.
+            other = r"linear'>.*?(?=<g class='logarithmic)" if "class='log' checked" in figure else r"logarithmic'>.*?(?=<desc)"
+            drawn = re.sub(rf"<g class='{other}|<desc.*?</desc>|<path class='[^']*smooth[^']*'[^>]*/>|<g class='cursor'></g>", "", drawn, flags=re.S)
+            left, highest = GAP + column * (card + GAP), max(highest, int(size))
+            cards.append(f'<text class="caption" x="{left + PAD}" y="{top + 24}">{name}</text>\n'
+                         f'<svg x="{left + PAD}" y="{top + TOP}" width="{WIDTH}" height="{size}" viewBox="0 0 {WIDTH} {size}">{drawn}</svg>')
+        cards = [*cards[:-2], *(f'<rect x="{GAP + column * (card + GAP)}" y="{top}" width="{card}" height="{highest + TOP + PAD}" rx="8" '
+                                'fill="var(--card)" stroke="var(--line)"/>' for column in (0, 1)), *cards[-2:]]
+        top += highest + TOP + PAD + GAP
+    width = 2 * card + 3 * GAP
+    return "\n".join([f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {top}" width="{width}" height="{top}" role="img" '
+                      'font-family="system-ui, DejaVu Sans, sans-serif">', "<title>A run as dsopt-report shows it</title>",
+                      "<style>", *(html.escape(rule, quote=False) for rule in rules), "</style>",
+                      f'<rect width="{width}" height="{top}" rx="8" fill="var(--back)"/>', *cards, "</svg>"]) + "\n"
 
 
 def main(build, source, log=None):
     tool, assets = os.path.join(build, "bin", "dsopt"), os.path.join(source, "docs", "assets")
     kept = os.path.join(source, "docs", ".site", "run.jsonl")
-    plan = run(tool, os.path.join(source, "examples", "gpt.onnx"), *PLAN, *MACHINE)
+    # Without the legend below it.
+    plan = run(tool, os.path.join(source, "examples", "gpt.onnx"), *PLAN).partition("\nblocks            the")[0]
     write(os.path.join(assets, "plan.svg"), terminal("dsopt examples/gpt.onnx " + " ".join(PLAN), plan))
     if log:
         with open(log) as file:
