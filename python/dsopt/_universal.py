@@ -43,10 +43,17 @@ def _manifest_text(manifest: Dict[str, Any]) -> str:
 def _read_manifest(folder: str) -> Dict[str, Any]:
     path = os.path.join(folder, "manifest.json")
     with open(path, encoding="utf-8") as file:
-        whole = json.load(file)
-    manifest = whole["manifest"]
+        try:
+            whole = json.load(file)
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged: {error}") from error
+    manifest = whole.get("manifest") if isinstance(whole, dict) else None
+    if not isinstance(manifest, dict) or "xxh3" not in whole:
+        raise ValueError(f"{path} is damaged: it is no manifest")
     if xxh3(_manifest_text(manifest).encode()) != whole["xxh3"]:
         raise ValueError(f"{path} is damaged: its text is not what was written")
+    if "format" not in manifest:
+        raise ValueError(f"{path} is damaged: it says no format")
     if manifest["format"] != 1:
         raise ValueError(f"{path} has format {manifest['format']}, this dsopt reads format 1")
     if manifest["optimizer"] not in ("adam", "adamw"):
