@@ -2,6 +2,7 @@
 
 #include "Checkpoints.h"
 #include "Core/Together.h"
+#include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/SaveFolder.h"
 #include "dsopt/Runtime/System.h"
@@ -125,6 +126,8 @@ static void compareOptions(const Program &program, const RunSettings &settings, 
   compare("precision", m.precision, program.precision);
   compare("gradient type", m.gradientType, program.gradient_type);
   compare("architecture", m.arch, program.arch);
+  if (program.target == "cpu")
+    compare("kernel table", std::to_string(m.kernelTable), std::to_string(kKernelTable));
   std::map<std::string, std::string> before = m.options, after = optionsOf(program, settings.options);
   for (auto [name, value] : kUnwritten) {
     before.emplace(name, value);
