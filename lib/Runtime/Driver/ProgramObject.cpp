@@ -71,9 +71,14 @@ static void registerProgram(void *handle, const std::string &path) {
 
 void ProgramObject::open(const std::string &path, const std::string &shownAs) {
   handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::string lacks;
   if (!handle) {
     const char *why = dlerror();
-    throw Error(StatusInput, shownAs + ": cannot be loaded as a dsopt program: " + (why ? why : "unknown"));
+    lacks = shownAs + ": cannot be loaded as a dsopt program: " + (why ? why : "unknown");
+    // A program of another version may call what this runtime does not have; its table says which it is.
+    handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (!handle)
+      throw Error(StatusInput, lacks);
   }
   registerProgram(handle, shownAs);
   auto *text = static_cast<const char *>(symbol("dsopt_program"));
@@ -85,6 +90,8 @@ void ProgramObject::open(const std::string &path, const std::string &shownAs) {
   } catch (const Error &error) {
     throw Error(error.status, shownAs + ": " + error.what());
   }
+  if (!lacks.empty())
+    throw Error(StatusInput, lacks);
 }
 
 void *ProgramObject::symbol(const std::string &name) const { return dlsym(handle, name.c_str()); }
