@@ -1,10 +1,28 @@
 //===- Access.cpp - lanes and the memories they reach ---------------------===//
 
 #include "Access.h"
+#include "Wide.h"
+#include "Written.h"
+
+#include <algorithm>
 
 namespace softdevice {
 
 static std::string kindOf(bool writes) { return writes ? "a write" : "a read"; }
+
+/// "block 3 writes".
+static std::string describe(const Grid &grid, const Conflict &conflict) {
+  const Times &times = grid.times;
+  if (conflict.with == times.severalBlocks())
+    return "several blocks read";
+  if (conflict.with == times.severalWarps())
+    return "several warps read";
+  if (conflict.with >= times.now)
+    return "warp " + std::to_string(conflict.with - times.now) + " " + conflict.does;
+  auto after = std::upper_bound(grid.began.begin(), grid.began.end(), conflict.with,
+                                [](Stamp stamp, const auto &block) { return stamp < block.first; });
+  return "block " + std::to_string(std::prev(after)->second) + " " + conflict.does;
+}
 
 /// Notes what a launch touches, for the order between launches, and who does, for that between blocks and
 /// warps.
@@ -16,23 +34,38 @@ static void note(Warp &warp, const Op &op, int lane, Allocation *allocation, uin
     cached = &grid.touched[allocation];
     if (!cached->allocation) {
       cached->allocation = allocation;
-      size_t chunks = (allocation->bytes + Footprint::kChunk - 1) / Footprint::kChunk;
-      cached->reads.resize(chunks);
-      cached->writes.resize(chunks);
+      size_t words = allocation->bytes / Footprint::kChunk / 64 + 1;
+      cached->reads.resize(words);
+      cached->writes.resize(words);
     }
   }
-  for (uint64_t chunk = offset / Footprint::kChunk; chunk <= (offset + bytes - 1) / Footprint::kChunk;
-       ++chunk) {
-    if (reads)
-      cached->reads[chunk] = true;
-    if (writes)
-      cached->writes[chunk] = true;
-  }
-  Accessor who{warp.block.number, warp.block.shared.now(), static_cast<uint32_t>(warp.number)};
-  if (std::string other = cached->owners.note(offset, bytes, who, reads, writes); !other.empty())
+  cached->mark(offset, bytes, reads, writes);
+  Stamp mine = grid.times.now + warp.number;
+  if (Conflict other = allocation->owners.note(offset, bytes, grid.times, mine, reads, writes); other.does)
     throw Fault("a race: " + kindOf(writes) + " of " + std::to_string(bytes) +
-                " bytes of global memory that " + other +
+                " bytes of global memory that " + describe(grid, other) +
                 " with nothing between: " + describePlace(warp, op, lane));
+}
+
+/// What `reachGlobal` returns where the operation was in the allocation before and nothing is wrong; null if
+/// something may be, and then nothing has changed.
+static char *reachGlobalQuick(Warp &warp, const Op &op, uint64_t address, uint32_t bytes, bool writes) {
+  Grid &grid = warp.block.grid;
+  Touched *touched = grid.cached[op.index];
+  if (!touched)
+    return nullptr;
+  Allocation &allocation = *touched->allocation;
+  uint64_t offset = address - allocation.address;
+  if (offset >= allocation.bytes || bytes > allocation.bytes - offset)
+    return nullptr;
+  if (!writes && !allocation.isHost && !hasAll(&allocation.written[offset], bytes))
+    return nullptr;
+  if (!allocation.owners.noteQuick(offset, bytes, grid.times, grid.times.now + warp.number, writes))
+    return nullptr;
+  if (writes && !allocation.isHost)
+    std::memset(&allocation.written[offset], 1, bytes);
+  touched->mark(offset, bytes, !writes, writes);
+  return allocation.storage + offset;
 }
 
 static char *reachGlobal(Warp &warp, const Op &op, int lane, uint64_t address, uint32_t bytes, bool reads,
@@ -90,8 +123,33 @@ static char *reachIn(Warp &warp, const Op &op, Space space, int lane, uint64_t a
   }
 }
 
+/// What `reach` returns where nothing is wrong, at once, of memory that all lanes see alike; null if
+/// something may be.
+static char *reachQuick(Warp &warp, const Op &op, Space space, uint64_t address, uint32_t unit,
+                        uint32_t bytes, bool writes) {
+  if (address & (unit - 1))
+    return nullptr;
+  if (space == Space::Generic && address - kSharedWindow < kWindowBytes) {
+    space = Space::Shared;
+    address -= kSharedWindow;
+  }
+  switch (space) {
+  case Space::Shared:
+    return warp.block.shared.reachQuick(address, bytes, warp.number, writes);
+  case Space::Generic:
+  case Space::Global:
+  case Space::Constant:
+    return reachGlobalQuick(warp, op, address, bytes, writes);
+  default:
+    return nullptr;
+  }
+}
+
 char *reach(Warp &warp, const Op &op, Space space, int lane, uint64_t address, uint32_t unit, uint32_t bytes,
             bool reads, bool writes) {
+  if (reads != writes)
+    if (char *place = reachQuick(warp, op, space, address, unit, bytes, writes))
+      return place;
   try {
     if (address % unit)
       throw Fault(kindOf(writes) + " of " + std::to_string(unit) +
@@ -120,23 +178,19 @@ Space takeSpace(Decoder &decoder, const Operand &address) {
 // Loads and stores
 //===----------------------------------------------------------------------===//
 
-/// How the lanes of a whole warp lie: one behind the other, all at one place, or otherwise.
+/// How the addresses of lanes lie: one value behind the other, all at one place, or otherwise.
 enum class Pattern { Row, One, Other };
 
-static Pattern patternOf(Warp &warp, const Op &op, uint32_t stride) {
-  if (warp.lanes(op) != ~0u || static_cast<Space>(op.mode) == Space::Local)
-    return Pattern::Other;
-  uint64_t first = addressOf(warp, op, 0);
-  bool isRow = true, isOne = true;
-  for (int lane = 1; lane < kLanes; ++lane) {
-    uint64_t address = addressOf(warp, op, lane);
-    isRow &= address == first + static_cast<uint64_t>(lane) * stride;
-    isOne &= address == first;
+/// Of lanes that follow each other, from `first` on.
+SOFT_CLONES static Pattern patternOf(const uint64_t *addresses, uint32_t lanes, int first, uint32_t stride) {
+  uint64_t start = addresses[first], notRow = 0, notOne = 0;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    uint64_t counts = -static_cast<uint64_t>(lanes >> lane & 1);
+    uint64_t distance = addresses[lane] - start;
+    notOne |= distance & counts;
+    notRow |= (distance - static_cast<uint64_t>(static_cast<int64_t>(lane - first) * stride)) & counts;
   }
-  // Generic addresses of local memory are each lane's own.
-  if (static_cast<Space>(op.mode) == Space::Generic && first - kLocalWindow < kWindowBytes)
-    return Pattern::Other;
-  return isRow ? Pattern::Row : isOne ? Pattern::One : Pattern::Other;
+  return !notOne ? Pattern::One : !notRow ? Pattern::Row : Pattern::Other;
 }
 
 static void writeExtended(char *row, int width, int lane, const char *from, uint32_t bytes, bool isSigned) {
@@ -147,65 +201,159 @@ static void writeExtended(char *row, int width, int lane, const char *from, uint
   std::memcpy(row + lane * width, &value, width);
 }
 
-/// The bytes of all lanes from the first one's on; null where something is wrong, which is then some lane's.
-static char *reachTogether(Warp &warp, const Op &op, uint32_t unit, uint32_t bytes, bool reads, bool writes) {
-  try {
-    return reach(warp, op, static_cast<Space>(op.mode), 0, addressOf(warp, op, 0), unit, bytes, reads,
-                 writes);
-  } catch (const Fault &) {
-    return nullptr;
+namespace {
+/// The lanes of a load or store, and where they go.
+struct Access {
+  uint32_t lanes;
+  int first = 0, count = 0; ///< lanes that follow each other; otherwise none
+  Pattern pattern = Pattern::Other;
+  const uint64_t *addresses;
+  uint64_t wide[kLanes];
+
+  Access(Warp &warp, const Op &op, uint32_t stride) : lanes(warp.lanes(op)) {
+    if (op.width == 8 && op.number == 0) {
+      addresses = warp.row<uint64_t>(op.a);
+    } else {
+      const uint32_t *narrow = warp.row<uint32_t>(op.a);
+      const uint64_t *whole = warp.row<uint64_t>(op.a);
+      for (int lane = 0; lane < kLanes; ++lane)
+        wide[lane] = (op.width == 8 ? whole[lane] : narrow[lane]) + op.number;
+      addresses = wide;
+    }
+    if (!lanes || static_cast<Space>(op.mode) == Space::Local)
+      return;
+    first = __builtin_ctz(lanes);
+    count = __builtin_popcount(lanes);
+    if (lanes >> first != ~0u >> (kLanes - count))
+      return;
+    pattern = patternOf(addresses, lanes, first, stride);
+    // Generic addresses of local memory are each lane's own.
+    if (static_cast<Space>(op.mode) == Space::Generic && addresses[first] - kLocalWindow < kWindowBytes)
+      pattern = Pattern::Other;
+  }
+};
+} // namespace
+
+/// The places of lanes, each on its own.
+template <bool writes>
+static void reachLanes(Warp &warp, const Op &op, const Access &access, uint32_t unit, uint32_t bytes,
+                       char **places) {
+  Space space = static_cast<Space>(op.mode);
+  int last = -1;
+  eachLane(access.lanes, [&](int lane) {
+    uint64_t address = access.addresses[lane];
+    char *place = nullptr;
+    // Neighbours often read the same; of local memory each lane has its own.
+    if (!writes && last >= 0 && access.addresses[last] == address && space != Space::Local &&
+        address - kLocalWindow >= kWindowBytes)
+      place = places[last];
+    else if (space == Space::Shared && !(address & (unit - 1)))
+      place = warp.block.shared.reachQuick(address, bytes, warp.number, writes);
+    if (!place)
+      place = reach(warp, op, space, lane, address, unit, bytes, !writes, writes);
+    places[lane] = place;
+    last = lane;
+  });
+}
+
+/// Between registers of `width` bytes and memory, for lanes that follow each other.
+template <int width, bool isLoad>
+static void moveRow(Warp &warp, const Op &op, const Access &access, char *begin, uint32_t step) {
+  for (size_t i = 0; i < op.rows.size(); ++i) {
+    char *row = warp.row<char>(op.rows[i]) + access.first * width, *from = begin + i * width;
+    if (step == width)
+      std::memcpy(isLoad ? row : from, isLoad ? from : row, access.count * width);
+    else
+      for (int lane = 0; lane < access.count; ++lane)
+        std::memcpy(isLoad ? row + lane * width : from + lane * step,
+                    isLoad ? from + lane * step : row + lane * width, width);
+  }
+}
+
+/// The same for lanes at places of their own. Of two that write one place the later is the last.
+template <int width, bool isLoad>
+static void moveLanes(Warp &warp, const Op &op, const Access &access, char *const *places) {
+  for (size_t i = 0; i < op.rows.size(); ++i) {
+    char *row = warp.row<char>(op.rows[i]);
+    eachLane(access.lanes, [=](int lane) SOFT_LAMBDA {
+      std::memcpy(isLoad ? row + lane * width : places[lane] + i * width,
+                  isLoad ? places[lane] + i * width : row + lane * width, width);
+    });
   }
 }
 
 /// `op.rows` are the registers' rows, `op.c` the width of one, `op.second` whether it is signed, `op.bytes`
 /// of one value, `op.to` of all; the last ones have no row where nobody looks at them.
-static void load(Warp &warp, const Op &op) {
-  uint32_t count = static_cast<uint32_t>(op.rows.size()), width = op.c, stride = op.to;
-  uint32_t bytes = op.bytes * count;
+template <int width> static void load(Warp &warp, const Op &op) {
+  uint32_t stride = op.to, bytes = op.bytes * static_cast<uint32_t>(op.rows.size());
   Space space = static_cast<Space>(op.mode);
-  auto take = [&](int lane, const char *from) {
-    for (uint32_t i = 0; i < count; ++i) {
-      char *row = warp.row<char>(op.rows[i]);
-      if (width == 4 && op.bytes == 4)
-        std::memcpy(row + lane * 4, from + i * 4, 4);
-      else if (width == op.bytes)
-        std::memcpy(row + lane * width, from + i * width, width);
-      else
-        writeExtended(row, width, lane, from + i * op.bytes, op.bytes, op.second);
-    }
-  };
-  Pattern pattern = bytes == stride ? patternOf(warp, op, stride) : Pattern::Other;
-  bool isRow = pattern == Pattern::Row;
-  if (const char *from =
-          pattern == Pattern::Other
-              ? nullptr
-              : reachTogether(warp, op, stride, isRow ? stride * kLanes : stride, true, false)) {
-    for (int lane = 0; lane < kLanes; ++lane)
-      take(lane, from + (isRow ? lane * stride : 0));
-    return;
+  Access access(warp, op, stride);
+  bool isRow = access.pattern == Pattern::Row && bytes == stride;
+  if (isRow || access.pattern == Pattern::One) {
+    uint64_t address = access.addresses[access.first];
+    // Of parameters nothing is noted: the first lane stands for all.
+    char *from = space == Space::Parameter && !isRow
+                     ? reach(warp, op, space, access.first, address, stride, bytes, true, false)
+                     : reachQuick(warp, op, space, address, stride, isRow ? bytes * access.count : bytes,
+                                  /*writes=*/false);
+    if (from)
+      return moveRow<width, true>(warp, op, access, from, isRow ? stride : 0);
   }
-  eachLane(warp.lanes(op), [&](int lane) {
-    take(lane, reach(warp, op, space, lane, addressOf(warp, op, lane), stride, bytes, true, false));
+  char *places[kLanes];
+  reachLanes<false>(warp, op, access, stride, bytes, places);
+  moveLanes<width, true>(warp, op, access, places);
+}
+
+/// To registers wider than the values.
+static void loadExtended(Warp &warp, const Op &op) {
+  Access access(warp, op, op.to);
+  char *places[kLanes];
+  reachLanes<false>(warp, op, access, op.to, op.bytes * static_cast<uint32_t>(op.rows.size()), places);
+  eachLane(access.lanes, [&](int lane) {
+    for (size_t i = 0; i < op.rows.size(); ++i)
+      writeExtended(warp.row<char>(op.rows[i]), op.c, lane, places[lane] + i * op.bytes, op.bytes, op.second);
   });
 }
 
-static void store(Warp &warp, const Op &op) {
-  uint32_t count = static_cast<uint32_t>(op.rows.size()), width = op.c, stride = op.bytes * count;
-  Space space = static_cast<Space>(op.mode);
-  auto put = [&](int lane, char *to) {
-    for (uint32_t i = 0; i < count; ++i)
-      std::memcpy(to + i * op.bytes, warp.row<char>(op.rows[i]) + lane * width, op.bytes);
-  };
-  if (char *to = patternOf(warp, op, stride) == Pattern::Row
-                     ? reachTogether(warp, op, stride, stride * kLanes, false, true)
-                     : nullptr) {
-    for (int lane = 0; lane < kLanes; ++lane)
-      put(lane, to + lane * stride);
-    return;
-  }
-  eachLane(warp.lanes(op), [&](int lane) {
-    put(lane, reach(warp, op, space, lane, addressOf(warp, op, lane), stride, stride, false, true));
+template <int width> static void store(Warp &warp, const Op &op) {
+  uint32_t stride = op.bytes * static_cast<uint32_t>(op.rows.size());
+  Access access(warp, op, stride);
+  if (access.pattern == Pattern::Row)
+    if (char *to = reachQuick(warp, op, static_cast<Space>(op.mode), access.addresses[access.first], stride,
+                              stride * access.count, /*writes=*/true))
+      return moveRow<width, false>(warp, op, access, to, stride);
+  char *places[kLanes];
+  reachLanes<true>(warp, op, access, stride, stride, places);
+  moveLanes<width, false>(warp, op, access, places);
+}
+
+/// Of registers wider than the values.
+static void storeCut(Warp &warp, const Op &op) {
+  uint32_t stride = op.bytes * static_cast<uint32_t>(op.rows.size());
+  Access access(warp, op, stride);
+  char *places[kLanes];
+  reachLanes<true>(warp, op, access, stride, stride, places);
+  eachLane(access.lanes, [&](int lane) {
+    for (size_t i = 0; i < op.rows.size(); ++i)
+      std::memcpy(places[lane] + i * op.bytes, warp.row<char>(op.rows[i]) + lane * op.c, op.bytes);
   });
+}
+
+static void (*memoryHandler(uint32_t bytes, uint32_t width, bool isLoad))(Warp &, const Op &) {
+  if (bytes != width)
+    return isLoad ? loadExtended : storeCut;
+  switch (bytes) {
+  case 1:
+    return isLoad ? load<1> : store<1>;
+  case 2:
+    return isLoad ? load<2> : store<2>;
+  case 4:
+    return isLoad ? load<4> : store<4>;
+  case 8:
+    return isLoad ? load<8> : store<8>;
+  default:
+    return isLoad ? load<16> : store<16>;
+  }
 }
 
 bool decodeMemory(Decoder &decoder, Op &op) {
@@ -270,7 +418,7 @@ bool decodeMemory(Decoder &decoder, Op &op) {
     values.pop_back();
   }
   decoder.address(address, op);
-  op.run = isLoad ? load : store;
+  op.run = memoryHandler(op.bytes, op.c, isLoad);
   return true;
 }
 

@@ -36,16 +36,16 @@ template <class T> static T field(T a, uint32_t position, uint32_t length) {
   constexpr uint32_t kMost = 8 * sizeof(T) - 1;
   position &= 255, length &= 255;
   using U = std::make_unsigned_t<T>;
-  U bits = 0;
-  for (uint32_t i = 0; i <= kMost; ++i) {
-    bool isInside = i < length && position + i <= kMost;
-    // Behind the field, and behind the value, the sign of the field goes on.
-    uint32_t sign = std::min(position + length - 1, kMost);
-    bool extends = static_cast<T>(-1) < T(0) && length > 0;
-    U bit = isInside ? static_cast<U>(a) >> (position + i) & 1 : extends ? static_cast<U>(a) >> sign & 1 : 0;
-    bits |= bit << i;
-  }
-  return static_cast<T>(bits);
+  if (length == 0)
+    return 0;
+  // Behind the field, and behind the value, the sign of the field goes on.
+  uint32_t sign = std::min(position + length - 1, kMost);
+  U behind = static_cast<T>(-1) < T(0) && (static_cast<U>(a) >> sign & 1) ? ~U(0) : U(0);
+  if (position > kMost)
+    return static_cast<T>(behind);
+  uint32_t count = std::min(length, kMost + 1 - position);
+  U inside = ~U(0) >> (kMost + 1 - count);
+  return static_cast<T>((static_cast<U>(a) >> position & inside) | (behind & ~inside));
 }
 /// `b` with its field replaced by `a`: rows a, b, then position and length in `rows`.
 template <class T> static void insertField(Warp &warp, const Op &op) {

@@ -72,7 +72,7 @@ template <Compare compare, class T> static bool holds(T a, T b) {
   return false;
 }
 
-template <class T, class V, Compare compare> static void setPredicates(Warp &warp, const Op &op) {
+template <class T, class V, Compare compare> SOFT_INLINE void setPredicates(Warp &warp, const Op &op) {
   const T *a = warp.row<T>(op.a), *b = warp.row<T>(op.b);
   uint32_t made = 0;
   for (int lane = 0; lane < kLanes; ++lane)
@@ -102,7 +102,7 @@ template <class T, class V = T> static Run compareHandler(Compare compare) {
   switch (compare) {
 #define CASE(name)                                                                                           \
   case Compare::name:                                                                                        \
-    return setPredicates<T, V, Compare::name>;
+    return run<setPredicates<T, V, Compare::name>>;
     CASE(Eq)
     CASE(Ne)
     CASE(Lt)
@@ -152,11 +152,14 @@ static Run compareHandler(Compare compare, Type type) {
   }
 }
 
-template <class T> static void select(Warp &warp, const Op &op) {
+template <class T> SOFT_INLINE void select(Warp &warp, const Op &op) {
   const T *a = warp.row<T>(op.a), *b = warp.row<T>(op.b);
   T *to = warp.row<T>(op.to);
   uint32_t chosen = warp.predicates[op.second];
-  eachLane(warp.lanes(op), [=](int lane) { to[lane] = chosen >> lane & 1 ? a[lane] : b[lane]; });
+  eachLane(warp.lanes(op), [=](int lane) SOFT_LAMBDA {
+    T yes = a[lane], no = b[lane];
+    to[lane] = chosen >> lane & 1 ? yes : no;
+  });
 }
 
 static bool decodeSet(Decoder &decoder, Op &op) {
@@ -197,9 +200,9 @@ bool decodeComparisons(Decoder &decoder, Op &op) {
   if (decoder.base() != "selp" || !decoder.has(4))
     return false;
   Type type = decoder.takeType();
-  op.run = bytesOf(type) == 2   ? select<uint16_t>
-           : bytesOf(type) == 4 ? select<uint32_t>
-           : bytesOf(type) == 8 ? select<uint64_t>
+  op.run = bytesOf(type) == 2   ? run<select<uint16_t>>
+           : bytesOf(type) == 4 ? run<select<uint32_t>>
+           : bytesOf(type) == 8 ? run<select<uint64_t>>
                                 : nullptr;
   op.to = decoder.write(decoder.operand(0));
   op.a = decoder.read(decoder.operand(1), type);

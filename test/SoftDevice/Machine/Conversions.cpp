@@ -160,39 +160,68 @@ static void convertLanes(Warp &warp, const Op &op) {
 }
 
 /// Two floats become one register: the first is its high half.
-template <bool isBrain> static void pack(Warp &warp, const Op &op) {
+template <bool isBrain> SOFT_INLINE void pack(Warp &warp, const Op &op) {
   const float *high = warp.row<float>(op.a), *low = warp.row<float>(op.b);
   uint32_t *to = warp.row<uint32_t>(op.to);
   bool isRelu = op.mode & Modes::kRelu;
-  auto narrow = [=](float value) -> uint32_t {
+  auto narrow = [=](float value) SOFT_LAMBDA -> uint32_t {
     if (isRelu && !std::isnan(value))
       value = greater(value, 0.0f);
     return isBrain ? toBF16(value) : toF16(value);
   };
-  eachLane(warp.lanes(op), [=](int lane) { to[lane] = narrow(high[lane]) << 16 | narrow(low[lane]); });
+  eachLane(warp.lanes(op),
+           [=](int lane) SOFT_LAMBDA { to[lane] = narrow(high[lane]) << 16 | narrow(low[lane]); });
 }
 
-static uint64_t widen(uint32_t a) { return a; }
-static int64_t widenSigned(int32_t a) { return a; }
-static uint32_t cut(uint64_t a) { return static_cast<uint32_t>(a); }
-static float fromS32(int32_t a) { return static_cast<float>(a); }
-static float fromU32(uint32_t a) { return static_cast<float>(a); }
+/// As C++ converts.
+template <class R, class A> static R as(A a) { return static_cast<R>(a); }
+/// A NaN becomes that of devices.
+static float fromDouble(double a) {
+  return std::isnan(a) ? bitsOf<float>(0x7fffffffu) : static_cast<float>(a);
+}
 static uint32_t toTF32Bits(float a) { return bitsOf<uint32_t>(toTF32(a)); }
 
 using Run = void (*)(Warp &, const Op &);
 
+/// Whole numbers of 16, 32 and 64 bits, which the sign or zeros are put before, or that are cut off.
+template <class A16, class A32, class A64> static Run wholeHandler(Type to, Type from) {
+  switch (bytesOf(to) << 4 | bytesOf(from)) {
+  case 0x24:
+    return map1<uint16_t, A32, as<uint16_t, A32>>;
+  case 0x28:
+    return map1<uint16_t, A64, as<uint16_t, A64>>;
+  case 0x42:
+    return map1<uint32_t, A16, as<uint32_t, A16>>;
+  case 0x48:
+    return map1<uint32_t, A64, as<uint32_t, A64>>;
+  case 0x82:
+    return map1<uint64_t, A16, as<uint64_t, A16>>;
+  case 0x84:
+    return map1<uint64_t, A32, as<uint64_t, A32>>;
+  default:
+    return nullptr;
+  }
+}
+
 /// Handlers of conversions that are frequent, for registers as wide as the types.
 static Run fastHandler(Type to, Type from) {
-  if (bytesOf(to) == 8 && from == Type::U32 && !isFloat(to))
-    return map1<uint64_t, uint32_t, widen>;
-  if (bytesOf(to) == 8 && from == Type::S32 && !isFloat(to))
-    return map1<int64_t, int32_t, widenSigned>;
-  if (bytesOf(to) == 4 && bytesOf(from) == 8 && !isFloat(to) && !isFloat(from))
-    return map1<uint32_t, uint64_t, cut>;
+  if (!isFloat(to) && !isFloat(from))
+    return isSigned(from) ? wholeHandler<int16_t, int32_t, int64_t>(to, from)
+                          : wholeHandler<uint16_t, uint32_t, uint64_t>(to, from);
   if (to == Type::F32 && from == Type::S32)
-    return map1<float, int32_t, fromS32>;
+    return map1<float, int32_t, as<float, int32_t>>;
   if (to == Type::F32 && from == Type::U32)
-    return map1<float, uint32_t, fromU32>;
+    return map1<float, uint32_t, as<float, uint32_t>>;
+  if (to == Type::F64 && from == Type::S32)
+    return map1<double, int32_t, as<double, int32_t>>;
+  if (to == Type::F64 && from == Type::U32)
+    return map1<double, uint32_t, as<double, uint32_t>>;
+  if (to == Type::F64 && from == Type::S64)
+    return map1<double, int64_t, as<double, int64_t>>;
+  if (to == Type::F64 && from == Type::F32)
+    return map1<double, float, as<double, float>>;
+  if (to == Type::F32 && from == Type::F64)
+    return map1<float, double, fromDouble>;
   if (to == Type::F32 && from == Type::BF16)
     return map1<float, uint16_t, fromBF16>;
   if (to == Type::BF16 && from == Type::F32)
@@ -225,7 +254,7 @@ bool decodeConversions(Decoder &decoder, Op &op) {
     if (!decoder.has(3) || from != Type::F32 || (op.mode & ~Modes::kRelu))
       return false;
     op.b = decoder.read(decoder.operand(2), from);
-    op.run = to == Type::BF16x2 ? pack<true> : pack<false>;
+    op.run = to == Type::BF16x2 ? run<pack<true>> : run<pack<false>>;
     return true;
   }
   if (!decoder.has(2))

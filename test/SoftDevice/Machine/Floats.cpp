@@ -180,6 +180,23 @@ template <bool isAbs> static uint32_t changeSigns(uint32_t a) {
 
 using Run = void (*)(Warp &, const Op &);
 
+/// Approximations that take and give no subnormals.
+template <Math f> static float applyFlushed(float a) { return flush(apply1<float, f>(flush(a))); }
+
+/// Those of fp32 with .ftz that are frequent; null for others.
+static Run flushedHandler(Math function) {
+  switch (function) {
+  case Math::Ex2:
+    return map1<float, float, applyFlushed<Math::Ex2>>;
+  case Math::Lg2:
+    return map1<float, float, applyFlushed<Math::Lg2>>;
+  case Math::Rsqrt:
+    return map1<float, float, applyFlushed<Math::Rsqrt>>;
+  default:
+    return nullptr;
+  }
+}
+
 template <class T> static Run fastHandler(Math function) {
   switch (function) {
   case Math::Add:
@@ -218,6 +235,8 @@ static Run handler(Math function, Type type, uint8_t mode) {
     if (isSign && !mode)
       return isAbs ? map1<uint32_t, uint32_t, changeSign<uint32_t, true>>
                    : map1<uint32_t, uint32_t, changeSign<uint32_t, false>>;
+    if (Run flushed = mode == Modes::kFlush ? flushedHandler(function) : nullptr)
+      return flushed;
     return mode ? general<float> : fastHandler<float>(function);
   case Type::F64:
     if (isSign)

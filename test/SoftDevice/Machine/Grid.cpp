@@ -92,10 +92,17 @@ Block::Block(Grid &grid)
   }
 }
 
+void Block::pass() {
+  grid.times.now = grid.memory.nextTime();
+  shared.pass(grid.times.now);
+}
+
 void Block::run(uint32_t x, uint32_t y, uint32_t z) {
   position[0] = x, position[1] = y, position[2] = z;
-  number = 1 + x + grid.blocks[0] * (y + grid.blocks[1] * z);
   shared.clear();
+  pass();
+  grid.times.block = grid.times.now;
+  grid.began.push_back({grid.times.now, x + grid.blocks[0] * (y + grid.blocks[1] * z)});
   for (Warp &warp : warps) {
     warp.predicates.assign(grid.kernel.predicates, 0);
     warp.predicates[0] = ~0u;
@@ -132,7 +139,7 @@ void Block::run(uint32_t x, uint32_t y, uint32_t z) {
       }
     for (Warp &warp : warps)
       warp.barrier = -1;
-    shared.pass();
+    pass();
   }
 }
 
@@ -165,6 +172,7 @@ void checkShape(const Grid &grid) {
 void runGrid(Grid &grid) {
   checkShape(grid);
   grid.cached.assign(grid.kernel.ops.size(), nullptr);
+  grid.times.launch = grid.memory.beginLaunch();
   uint64_t count = uint64_t(grid.blocks[0]) * grid.blocks[1] * grid.blocks[2];
   // Any order of blocks is one: a random stride through them.
   uint64_t stride = count > 2 ? grid.random() % count | 1 : 1, at = grid.random() % count;
@@ -177,13 +185,18 @@ void runGrid(Grid &grid) {
 }
 
 Footprint Grid::footprint() const {
+  std::vector<const Touched *> all;
+  for (const auto &[allocation, one] : touched)
+    all.push_back(&one);
+  std::sort(all.begin(), all.end(),
+            [](auto *a, auto *b) { return a->allocation->address < b->allocation->address; });
   Footprint made;
-  for (const auto &[allocation, touched] : touched)
+  for (const Touched *one : all)
     for (bool isWrite : {false, true}) {
-      const std::vector<bool> &chunks = isWrite ? touched.writes : touched.reads;
-      for (size_t chunk = 0; chunk < chunks.size(); ++chunk)
-        if (chunks[chunk])
-          made.add(allocation->address + chunk * Footprint::kChunk, Footprint::kChunk, isWrite);
+      const std::vector<uint64_t> &chunks = isWrite ? one->writes : one->reads;
+      for (size_t i = 0; i < chunks.size(); ++i)
+        if (chunks[i])
+          made.addChunks(one->allocation->address + i * 64 * Footprint::kChunk, chunks[i], isWrite);
     }
   return made;
 }

@@ -8,6 +8,7 @@
 
 #include "Access.h"
 #include "Numbers.h"
+#include "Wide.h"
 
 namespace softdevice {
 
@@ -24,54 +25,82 @@ static void needAllLanes(Warp &warp, const Op &op, bool &isHere) {
     throw Fault("lanes skip an operation of the whole warp: " + describePlace(warp, op, 0));
 }
 
-static float elementAt(uint32_t bits, Element element, int half) {
-  switch (element) {
-  case Element::F16:
-    return fromF16(static_cast<uint16_t>(bits >> 16 * half));
-  case Element::BF16:
-    return fromBF16(static_cast<uint16_t>(bits >> 16 * half));
-  default:
-    return bitsOf<float>(bits & ~0x1fffu);
+template <Element element> SOFT_INLINE float elementAt(uint32_t bits, int half) {
+  return element == Element::F16    ? fromF16(static_cast<uint16_t>(bits >> 16 * half))
+         : element == Element::BF16 ? fromBF16(static_cast<uint16_t>(bits >> 16 * half))
+                                    : bitsOf<float>(bits & ~0x1fffu);
+}
+
+/// The elements of a fragment, as rows of them: of all lanes and registers.
+template <Element element>
+SOFT_INLINE void elementsOf(Warp &warp, const uint32_t *rows, int count, float (*elements)[kLanes]) {
+  constexpr int kPacked = element == Element::TF32 ? 1 : 2;
+  for (int i = 0; i < count; ++i) {
+    const uint32_t *row = warp.row<uint32_t>(rows[i]);
+    for (int half = 0; half < kPacked; ++half)
+      for (int lane = 0; lane < kLanes; ++lane)
+        elements[i * kPacked + half][lane] = elementAt<element>(row[lane], half);
   }
 }
 
-/// `op.rows`: results, a, b, c. `op.mode` is the elements' kind, `op.bytes` k, `op.second` whether the
-/// results are fp16.
-static void multiply(Warp &warp, const Op &op) {
+/// Columns are summed at once, each in order of k. Products of two elements are exact.
+SOFT_INLINE void addProducts(const double (*a)[16], const double (*b)[kColumns], int depth,
+                             double (*sums)[kColumns]) {
+  for (int row = 0; row < kRows; ++row) {
+    double sum[kColumns];
+    std::memcpy(sum, sums[row], sizeof(sum));
+    for (int k = 0; k < depth; ++k)
+      for (int column = 0; column < kColumns; ++column)
+        sum[column] += a[row][k] * b[k][column];
+    std::memcpy(sums[row], sum, sizeof(sum));
+  }
+}
+
+/// `op.rows`: results, a, b, c. `op.bytes` is k, `op.second` whether the results are fp16.
+template <Element element> SOFT_INLINE void multiplyTiles(Warp &warp, const Op &op) {
+  constexpr int kPacked = element == Element::TF32 ? 1 : 2;
+  int depth = op.bytes, results = op.second ? 2 : 4;
+  // Each register of a holds `kPacked` elements of one row; k goes on in steps of 4 * kPacked.
+  int aCount = kRows * depth / kLanes / kPacked, bCount = kColumns * depth / kLanes / kPacked;
+  float elements[8][kLanes];
+  double a[kRows][16], b[16][kColumns], sums[kRows][kColumns];
+  elementsOf<element>(warp, &op.rows[results], aCount, elements);
+  for (int i = 0; i < aCount; ++i)
+    for (int half = 0; half < kPacked; ++half)
+      for (int lane = 0; lane < kLanes; ++lane)
+        a[lane / 4 + 8 * (i & 1)][lane % 4 * kPacked + half + 4 * kPacked * (i >> 1)] =
+            elements[i * kPacked + half][lane];
+  elementsOf<element>(warp, &op.rows[results + aCount], bCount, elements);
+  for (int i = 0; i < bCount; ++i)
+    for (int half = 0; half < kPacked; ++half)
+      for (int lane = 0; lane < kLanes; ++lane)
+        b[lane % 4 * kPacked + half + 4 * kPacked * i][lane / 4] = elements[i * kPacked + half][lane];
+  auto forResults = [&](auto apply) SOFT_LAMBDA {
+    for (int i = 0; i < 4; ++i)
+      for (int lane = 0; lane < kLanes; ++lane)
+        apply(i, lane, sums[lane / 4 + 8 * (i >> 1)][lane % 4 * 2 + (i & 1)]);
+  };
+  const uint32_t *from = &op.rows[results + aCount + bCount], *to = op.rows.data();
+  if (op.second)
+    forResults([&](int i, int lane, double &sum)
+                   SOFT_LAMBDA { sum = fromF16(warp.row<uint16_t>(from[i / 2])[lane * 2 + (i & 1)]); });
+  else
+    forResults([&](int i, int lane, double &sum) SOFT_LAMBDA { sum = warp.row<float>(from[i])[lane]; });
+  addProducts(a, b, depth, sums);
+  if (op.second)
+    forResults([&](int i, int lane, double &sum) SOFT_LAMBDA {
+      warp.row<uint16_t>(to[i / 2])[lane * 2 + (i & 1)] = toF16(static_cast<float>(sum));
+    });
+  else
+    forResults([&](int i, int lane, double &sum)
+                   SOFT_LAMBDA { warp.row<float>(to[i])[lane] = static_cast<float>(sum); });
+}
+
+template <Element element> static void multiply(Warp &warp, const Op &op) {
   bool isHere;
   needAllLanes(warp, op, isHere);
-  if (!isHere)
-    return;
-  Element element = static_cast<Element>(op.mode);
-  int depth = op.bytes, packed = element == Element::TF32 ? 1 : 2, results = op.second ? 2 : 4;
-  // Each register of a holds `packed` elements of one row; k goes on in steps of 4 * packed.
-  int aCount = kRows * depth / kLanes / packed, bCount = kColumns * depth / kLanes / packed;
-  double a[kRows][16], b[16][kColumns];
-  for (int lane = 0; lane < kLanes; ++lane) {
-    int group = lane / 4, thread = lane % 4;
-    for (int i = 0; i < aCount; ++i)
-      for (int half = 0; half < packed; ++half)
-        a[group + 8 * (i & 1)][(thread * packed + half) + 4 * packed * (i >> 1)] =
-            elementAt(warp.row<uint32_t>(op.rows[results + i])[lane], element, half);
-    for (int i = 0; i < bCount; ++i)
-      for (int half = 0; half < packed; ++half)
-        b[(thread * packed + half) + 4 * packed * i][group] =
-            elementAt(warp.row<uint32_t>(op.rows[results + aCount + i])[lane], element, half);
-  }
-  for (int lane = 0; lane < kLanes; ++lane)
-    for (int i = 0; i < 4; ++i) {
-      int row = lane / 4 + 8 * (i >> 1), column = lane % 4 * 2 + (i & 1);
-      uint32_t from = op.rows[results + aCount + bCount + (op.second ? i / 2 : i)];
-      double sum =
-          op.second ? fromF16(warp.row<uint16_t>(from)[lane * 2 + (i & 1)]) : warp.row<float>(from)[lane];
-      for (int k = 0; k < depth; ++k)
-        sum += a[row][k] * b[k][column];
-      uint32_t to = op.rows[op.second ? i / 2 : i];
-      if (op.second)
-        warp.row<uint16_t>(to)[lane * 2 + (i & 1)] = toF16(static_cast<float>(sum));
-      else
-        warp.row<float>(to)[lane] = static_cast<float>(sum);
-    }
+  if (isHere)
+    run<multiplyTiles<element>>(warp, op);
 }
 
 /// Lanes 8 j to 8 j + 7 say where the rows of matrix j are.
@@ -118,9 +147,6 @@ static bool decodeProduct(Decoder &decoder, Op &op) {
   if (a != b || to != c || (to != Type::F32 && !(to == Type::F16 && a == Type::F16)) ||
       (isTF32 ? op.bytes == 16 : op.bytes == 4))
     return false;
-  op.mode = static_cast<uint8_t>(a == Type::F16    ? Element::F16
-                                 : a == Type::BF16 ? Element::BF16
-                                                   : Element::TF32);
   if (a != Type::F16 && a != Type::BF16 && !isTF32)
     return false;
   op.second = to == Type::F16;
@@ -136,7 +162,9 @@ static bool decodeProduct(Decoder &decoder, Op &op) {
     for (const Operand &part : parts)
       op.rows.push_back(i == 0 ? decoder.write(part) : decoder.read(part, Type::B32));
   }
-  op.run = multiply;
+  op.run = a == Type::F16    ? multiply<Element::F16>
+           : a == Type::BF16 ? multiply<Element::BF16>
+                             : multiply<Element::TF32>;
   return true;
 }
 

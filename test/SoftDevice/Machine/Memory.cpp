@@ -22,23 +22,55 @@ static std::string number(uint64_t value) { return std::to_string(value); }
 // Footprints
 //===----------------------------------------------------------------------===//
 
-void Footprint::insert(Chunks &chunks, uint64_t address, uint64_t bytes) {
-  uint64_t first = address / kChunk, last = (address + bytes - 1) / kChunk;
-  for (uint64_t group = first / 64; group <= last / 64; ++group) {
-    uint64_t from = group == first / 64 ? first % 64 : 0, to = group == last / 64 ? last % 64 : 63;
-    chunks[group] |= (~0ull >> (63 - to)) & (~0ull << from);
-  }
+static bool isBefore(const std::pair<uint64_t, uint64_t> &chunks, uint64_t group) {
+  return chunks.first < group;
+}
+
+void Footprint::insert(Chunks &chunks, uint64_t group, uint64_t bits) {
+  auto place = chunks.end();
+  // Most are added in order.
+  if (!chunks.empty() && chunks.back().first >= group)
+    place = std::lower_bound(chunks.begin(), chunks.end(), group, isBefore);
+  if (place != chunks.end() && place->first == group)
+    place->second |= bits;
+  else
+    chunks.insert(place, {group, bits});
 }
 
 void Footprint::add(uint64_t address, uint64_t bytes, bool isWrite) {
-  if (bytes)
-    insert(isWrite ? writes : reads, address, bytes);
+  if (bytes == 0)
+    return;
+  uint64_t first = address / kChunk, last = (address + bytes - 1) / kChunk;
+  for (uint64_t group = first / 64; group <= last / 64; ++group) {
+    uint64_t from = group == first / 64 ? first % 64 : 0, to = group == last / 64 ? last % 64 : 63;
+    insert(isWrite ? writes : reads, group, (~0ull >> (63 - to)) & (~0ull << from));
+  }
+}
+
+void Footprint::addChunks(uint64_t address, uint64_t bits, bool isWrite) {
+  if (address % kChunk) {
+    for (; bits; bits &= bits - 1)
+      add(address + __builtin_ctzll(bits) * kChunk, kChunk, isWrite);
+    return;
+  }
+  uint64_t group = address / kChunk / 64, shift = address / kChunk % 64;
+  if (uint64_t low = bits << shift)
+    insert(isWrite ? writes : reads, group, low);
+  if (uint64_t high = shift ? bits >> (64 - shift) : 0)
+    insert(isWrite ? writes : reads, group + 1, high);
 }
 
 uint64_t Footprint::common(const Chunks &a, const Chunks &b) {
-  for (const auto &[group, bits] : a)
-    if (auto found = b.find(group); found != b.end() && (found->second & bits))
-      return (group * 64 + __builtin_ctzll(found->second & bits)) * kChunk;
+  if (a.size() > b.size())
+    return common(b, a);
+  auto from = b.begin();
+  for (const auto &[group, bits] : a) {
+    from = std::lower_bound(from, b.end(), group, isBefore);
+    if (from == b.end())
+      return 0;
+    if (from->first == group && (from->second & bits))
+      return (group * 64 + __builtin_ctzll(from->second & bits)) * kChunk;
+  }
   return 0;
 }
 
@@ -145,6 +177,21 @@ Allocation *Memory::find(uint64_t address) {
     return nullptr;
   Allocation &before = std::prev(after)->second;
   return address - before.address < before.bytes ? &before : nullptr;
+}
+
+Stamp Memory::nextTime() {
+  if (time > ~0u - 2 * kStampsOfTime)
+    throw Fault("more blocks and barriers in a launch than the software device can tell apart");
+  return time += kStampsOfTime;
+}
+
+Stamp Memory::beginLaunch() {
+  if (time > ~0u / 2) {
+    for (auto &[address, allocation] : all)
+      allocation.owners.clear();
+    time = 0;
+  }
+  return nextTime();
 }
 
 char *Memory::reach(uint64_t address, uint64_t bytes, bool reads, bool writes, const std::string &what) {

@@ -9,6 +9,8 @@
 #ifndef DSOPT_TEST_SOFTDEVICE_MACHINE_MEMORY_H
 #define DSOPT_TEST_SOFTDEVICE_MACHINE_MEMORY_H
 
+#include "Owners.h"
+
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -29,22 +31,25 @@ class Footprint {
 public:
   static constexpr uint64_t kChunk = 64;
   void add(uint64_t address, uint64_t bytes, bool isWrite);
+  /// Adds those of the 64 times `kChunk` bytes from an address on that have a bit.
+  void addChunks(uint64_t address, uint64_t bits, bool isWrite);
   /// An address of a chunk that both touch and at least one writes; 0 if there is none.
   uint64_t conflict(const Footprint &other) const;
   bool isEmpty() const { return reads.empty() && writes.empty(); }
 
 private:
-  /// 64 chunks by their first's number / 64.
-  using Chunks = std::map<uint64_t, uint64_t>;
-  static void insert(Chunks &chunks, uint64_t address, uint64_t bytes);
+  /// 64 chunks by their first's number / 64, in order.
+  using Chunks = std::vector<std::pair<uint64_t, uint64_t>>;
+  static void insert(Chunks &chunks, uint64_t group, uint64_t bits);
   static uint64_t common(const Chunks &a, const Chunks &b);
   Chunks reads, writes;
 };
 
 struct Allocation {
   uint64_t address = 0, bytes = 0;
-  char *storage = nullptr; ///< where its bytes are for the device
-  std::vector<uint8_t> written;
+  char *storage = nullptr;      ///< where its bytes are for the device
+  std::vector<uint8_t> written; ///< 0 or 1 for each
+  Owners owners;
   bool isHost = false;
   std::string what; ///< for messages: "an allocation", "@table of module 1"
 };
@@ -71,6 +76,12 @@ public:
   /// The bytes at an address for the device, for `bytes` of one allocation; throws a Fault that begins with
   /// `what` ("copy to the host"). Reads of what was never written throw where `reads`.
   char *reach(uint64_t address, uint64_t bytes, bool reads, bool writes, const std::string &what);
+
+  /// A time for a launch, with which what was noted in those before is of no account.
+  Stamp beginLaunch();
+  /// A time later than all before.
+  Stamp nextTime();
+  Stamp time = 0; ///< the last one
 
   uint64_t total() const { return capacity; }
   uint64_t left() const { return capacity - used; }

@@ -55,7 +55,8 @@ inline uint16_t toF16(float value) {
 
 /// A subnormal becomes 0 of its sign.
 inline float flush(float value) {
-  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+  uint32_t bits = bitsOf<uint32_t>(value);
+  return bits & 0x7f800000 ? value : bitsOf<float>(bits & 0x80000000);
 }
 
 /// 10 bits of fraction, to the nearest.

@@ -2,46 +2,40 @@
 
 #include "Owners.h"
 
+#include <algorithm>
+
 namespace softdevice {
 
-/// Whether nothing orders what the owner did and what is done now.
-bool Owners::isApart(const Owner &owner, const Accessor &who) {
-  return owner.block != 0 && owner.block != kAtomics &&
-         (owner.block != who.block || (owner.epoch == who.epoch && owner.warp != who.warp));
-}
-
-std::string Owners::note(uint64_t offset, uint32_t bytes, const Accessor &who, bool reads, bool writes) {
+Conflict Owners::note(uint64_t offset, uint32_t bytes, const Times &times, Stamp mine, bool reads,
+                      bool writes) {
   // Only atomics read and write at once.
   bool isAtomic = reads && writes;
-  auto describe = [&](const Owner &owner, const char *does) {
-    if (owner.block == kSeveral)
-      return "several blocks " + std::string(does, 4);
-    return (owner.block != who.block ? "block " + std::to_string(owner.block - 1)
-                                     : "warp " + std::to_string(owner.warp)) +
-           " " + does;
+  Conflict found;
+  auto visit = [&](Stamp &writer, Stamp &reader) {
+    if (times.isApart(writer, mine))
+      found = {writer, "writes"};
+    else if (writes && times.isApart(reader, mine))
+      found = {reader, "reads"};
+    else if (writes)
+      writer = isAtomic ? times.atomics() : mine;
+    else if (times.isApart(reader, mine))
+      reader = reader < times.block ? times.severalBlocks() : times.severalWarps();
+    else
+      reader = mine;
+    return !found.does;
   };
-  for (uint64_t number = offset; number < offset + bytes; ++number) {
-    uint64_t page = number / kPage;
+  for (uint64_t end = offset + bytes; offset < end && !found.does;) {
+    uint64_t page = offset / kPage, next = std::min(end, (page + 1) * kPage);
     if (page >= pages.size())
       pages.resize(page + 1);
     if (!pages[page])
-      pages[page] = std::make_unique<Page>();
-    Byte &byte = (*pages[page])[number % kPage];
-    if (isApart(byte.writer, who))
-      return describe(byte.writer, "writes");
-    if (writes && isApart(byte.reader, who))
-      return describe(byte.reader, "reads");
-    Owner mine{who.block, who.epoch, who.warp};
-    if (isAtomic)
-      byte.writer.block = kAtomics;
-    else if (writes)
-      byte.writer = mine;
-    else if (isApart(byte.reader, who))
-      byte.reader = {byte.reader.block == who.block ? who.block : kSeveral, who.epoch, ~0u};
-    else
-      byte.reader = mine;
+      pages[page] = std::make_unique<Stamps>(kPage);
+    uint32_t here = static_cast<uint32_t>(next - offset);
+    if (isAtomic || !pages[page]->note(offset % kPage, here, times, mine, writes))
+      pages[page]->forEach(offset % kPage, here, visit);
+    offset = next;
   }
-  return "";
+  return found;
 }
 
 } // namespace softdevice

@@ -8,38 +8,34 @@
 #ifndef DSOPT_TEST_SOFTDEVICE_MACHINE_OWNERS_H
 #define DSOPT_TEST_SOFTDEVICE_MACHINE_OWNERS_H
 
-#include <array>
-#include <cstdint>
-#include <memory>
-#include <string>
+#include "Stamps.h"
+
 #include <vector>
 
 namespace softdevice {
 
-/// Who accesses something, and when.
-struct Accessor {
-  uint32_t block; ///< from 1 on
-  uint32_t epoch; ///< barriers of the block before
-  uint32_t warp;
+/// Who an access is in conflict with, and what that does: none where `does` is null.
+struct Conflict {
+  Stamp with = 0;
+  const char *does = nullptr;
 };
 
 class Owners {
 public:
-  /// Notes an access; what it is in conflict with, empty if with nothing: "block 3 writes".
-  std::string note(uint64_t offset, uint32_t bytes, const Accessor &who, bool reads, bool writes);
+  /// Notes an access, up to the first byte with a conflict.
+  Conflict note(uint64_t offset, uint32_t bytes, const Times &times, Stamp mine, bool reads, bool writes);
+  /// As `Stamps::note`, of an access that does not both read and write.
+  bool noteQuick(uint64_t offset, uint32_t bytes, const Times &times, Stamp mine, bool writes) {
+    uint64_t page = offset / kPage, place = offset % kPage;
+    return place + bytes <= kPage && page < pages.size() && pages[page] &&
+           pages[page]->note(place, bytes, times, mine, writes);
+  }
+  /// Before stamps begin anew.
+  void clear() { pages.clear(); }
 
 private:
   static constexpr uint64_t kPage = 4096;
-  static constexpr uint32_t kAtomics = ~0u, kSeveral = ~0u - 1;
-  struct Owner {
-    uint32_t block = 0, epoch = 0, warp = 0;
-  };
-  struct Byte {
-    Owner writer, reader;
-  };
-  using Page = std::array<Byte, kPage>;
-  static bool isApart(const Owner &owner, const Accessor &who);
-  std::vector<std::unique_ptr<Page>> pages;
+  std::vector<std::unique_ptr<Stamps>> pages;
 };
 
 } // namespace softdevice

@@ -5,16 +5,13 @@
 namespace softdevice {
 
 Shared::Shared(int64_t bytes, const std::vector<int64_t> &gaps)
-    : gaps(gaps), storage(bytes), written(bytes), lastWrite(bytes), lastRead(bytes) {}
+    : gaps(gaps), storage(bytes), written(bytes), stamps(bytes) {}
 
 void Shared::clear() {
   std::memset(storage.data(), 0xA5, storage.size());
   std::fill(written.begin(), written.end(), 0);
   for (int64_t gap : gaps)
     std::fill_n(written.begin() + gap, kSharedGap, kGap);
-  std::fill(lastWrite.begin(), lastWrite.end(), 0);
-  std::fill(lastRead.begin(), lastRead.end(), 0);
-  epoch = 1;
 }
 
 static std::string range(uint64_t offset, uint32_t bytes) {
@@ -29,34 +26,36 @@ char *Shared::reach(uint64_t offset, uint32_t bytes, int warp, bool reads, bool 
     if (written[offset + i] == kGap)
       throw Fault(std::string(writes ? "a write" : "a read") + " of " + range(offset, bytes) +
                   " past the end of a variable");
-  uint32_t mine = warp + 1, stamp = epoch << 8 | mine;
-  auto now = [&](uint32_t last) { return last >> 8 == epoch; };
+  Stamp mine = times.now + warp;
   // Only atomics read and write at once; among each other they need no barrier.
   bool isAtomic = reads && writes;
-  for (uint64_t byte = offset; byte < offset + bytes; ++byte) {
-    uint32_t &wrote = lastWrite[byte], &read = lastRead[byte];
-    bool isWritten = now(wrote), wasAtomic = isWritten && (wrote & kAtomic);
-    if (uint32_t owner = wrote & ~kAtomic & 255; isWritten && owner != mine && !(isAtomic && wasAtomic))
+  stamps.forEach(offset, bytes, [&](Stamp &wrote, Stamp &read) {
+    bool isWritten = wrote >= times.now;
+    bool wasAtomic = isWritten && wrote >= times.now + kAtomic;
+    bool bySeveral = wasAtomic && wrote == times.now + kSeveralAtomic;
+    Stamp owner = wasAtomic ? wrote - kAtomic : wrote;
+    if (isWritten && (bySeveral || owner != mine) && !(isAtomic && wasAtomic))
       throw Fault("a race: " + std::string(writes ? "a write" : "a read") + " of " + range(offset, bytes) +
-                  (owner == kSeveralWrite ? std::string(" that several warps write")
-                                          : " that warp " + std::to_string(owner - 1) + " writes") +
+                  (bySeveral ? std::string(" that several warps write")
+                             : " that warp " + std::to_string(owner - times.now) + " writes") +
                   " with no barrier between");
-    if (writes && now(read) && (read & 255) != mine)
+    if (writes && times.isApart(read, mine))
       throw Fault("a race: a write of " + range(offset, bytes) +
-                  ((read & 255) == kSeveral ? std::string(" that several warps read")
-                                            : " that warp " + std::to_string((read & 255) - 1) + " reads") +
+                  (read == times.severalWarps()
+                       ? std::string(" that several warps read")
+                       : " that warp " + std::to_string(read - times.now) + " reads") +
                   " with no barrier between");
     if (isAtomic) {
       // What the warp itself wrote as others do stays that.
       if (!isWritten || wasAtomic)
-        wrote = wasAtomic && (wrote & 127) != mine ? epoch << 8 | kAtomic | kSeveralWrite : stamp | kAtomic;
-      continue;
+        wrote = wasAtomic && (bySeveral || owner != mine) ? times.now + kSeveralAtomic : mine + kAtomic;
+    } else if (writes) {
+      wrote = mine;
+    } else {
+      read = times.isApart(read, mine) ? times.severalWarps() : mine;
     }
-    if (reads)
-      read = now(read) && (read & 255) != mine ? epoch << 8 | kSeveral : stamp;
-    if (writes)
-      wrote = stamp;
-  }
+    return true;
+  });
   if (reads)
     for (uint32_t i = 0; i < bytes; ++i)
       if (!written[offset + i])
@@ -68,7 +67,8 @@ char *Shared::reach(uint64_t offset, uint32_t bytes, int warp, bool reads, bool 
 }
 
 void Shared::announce(uint64_t offset, uint32_t bytes, int warp) {
-  reach(offset, bytes, warp, /*reads=*/false, /*writes=*/true);
+  if (!reachQuick(offset, bytes, warp, /*writes=*/true))
+    reach(offset, bytes, warp, /*reads=*/false, /*writes=*/true);
   std::memset(&written[offset], 0, bytes);
 }
 

@@ -1,8 +1,15 @@
 //===- Warp.cpp - lanes that part and meet again --------------------------===//
 
 #include "Warp.h"
+#include "Wide.h"
 
 namespace softdevice {
+
+#if defined(__x86_64__)
+const bool kHasWide = __builtin_cpu_supports("x86-64-v3");
+#else
+const bool kHasWide = false;
+#endif
 
 std::string describePlace(const Warp &warp, const Op &op, uint32_t lane) {
   const Grid &grid = warp.block.grid;

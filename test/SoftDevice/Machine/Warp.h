@@ -5,7 +5,8 @@
 
 #include "Kernel.h"
 #include "Memory.h"
-#include "Owners.h"
+#include "Wide.h"
+#include "Written.h"
 
 #include <climits>
 #include <cstring>
@@ -16,8 +17,14 @@ namespace softdevice {
 /// What a launch did to one allocation: a bit for each chunk of a footprint.
 struct Touched {
   Allocation *allocation = nullptr;
-  std::vector<bool> reads, writes;
-  Owners owners;
+  std::vector<uint64_t> reads, writes;
+  void mark(uint64_t offset, uint32_t bytes, bool isRead, bool isWrite) {
+    for (uint64_t chunk = offset / Footprint::kChunk; chunk <= (offset + bytes - 1) / Footprint::kChunk;
+         ++chunk) {
+      reads[chunk / 64] |= uint64_t(isRead) << chunk % 64;
+      writes[chunk / 64] |= uint64_t(isWrite) << chunk % 64;
+    }
+  }
 };
 
 /// A launch: what all blocks have in common.
@@ -31,6 +38,8 @@ struct Grid {
   std::map<Allocation *, Touched> touched = {};
   std::vector<Touched *> cached = {}; ///< what an operation touched last, by its index
   uint64_t clock = 0;
+  Times times = {};
+  std::vector<std::pair<Stamp, uint32_t>> began = {}; ///< when blocks did, with their numbers from 0 on
 
   /// What was touched, for the order of launches and copies.
   Footprint footprint() const;
@@ -42,24 +51,36 @@ public:
   Shared(int64_t bytes, const std::vector<int64_t> &gaps);
   void clear();
   /// A new time in which accesses of different warps have no order.
-  void pass() { ++epoch; }
-  uint32_t now() const { return epoch; }
+  void pass(Stamp time) { times = {time, time, time}; }
   /// The bytes at `offset` for a warp; throws a Fault on races, on reads of what was not written and past the
   /// end.
   char *reach(uint64_t offset, uint32_t bytes, int warp, bool reads, bool writes);
+  /// The same where nothing is wrong and it is no atomic, at once; null if something may be.
+  SOFT_INLINE char *reachQuick(uint64_t offset, uint32_t bytes, int warp, bool writes) {
+    if (offset + bytes > storage.size() || offset + bytes < offset)
+      return nullptr;
+    uint8_t *marks = &written[offset];
+    if (writes ? hasAny(marks, bytes, kGap) : !hasAll(marks, bytes))
+      return nullptr;
+    if (!stamps.note(offset, bytes, times, times.now + warp, writes))
+      return nullptr;
+    if (writes)
+      std::memset(marks, 1, bytes);
+    return storage.data() + offset;
+  }
   /// What an asynchronous copy is on its way to.
   void announce(uint64_t offset, uint32_t bytes, int warp);
   int64_t size() const { return static_cast<int64_t>(storage.size()); }
 
 private:
-  static constexpr uint32_t kSeveral = 255;
-  static constexpr uint32_t kAtomic = 128, kSeveralWrite = 127; ///< of lastWrite
+  /// Of a time's stamps: warps that wrote by atomics, from the first one on, and several of them.
+  static constexpr Stamp kAtomic = 32, kSeveralAtomic = 64;
   static constexpr uint8_t kGap = 2;
   const std::vector<int64_t> &gaps;
   std::vector<char> storage;
-  std::vector<uint8_t> written;              ///< 0 or 1 for each byte, or kGap
-  std::vector<uint32_t> lastWrite, lastRead; ///< epoch << 8 | warp + 1, by byte
-  uint32_t epoch = 1;
+  std::vector<uint8_t> written; ///< 0 or 1 for each byte, or kGap
+  Stamps stamps;
+  Times times;
 };
 
 struct Block;
@@ -116,12 +137,15 @@ private:
 struct Block {
   Grid &grid;
   uint32_t position[3] = {};
-  uint32_t number = 0; ///< from 1 on
   Shared shared;
   std::vector<Warp> warps = {};
   explicit Block(Grid &grid);
   /// Runs the block at a position from its start to its end.
   void run(uint32_t x, uint32_t y, uint32_t z);
+
+private:
+  /// After its start, and after each barrier.
+  void pass();
 };
 
 /// What can be said of where a fault happened, in front of what it was.

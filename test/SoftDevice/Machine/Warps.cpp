@@ -30,10 +30,32 @@ static uint32_t members(Warp &warp, const Op &op, uint32_t maskRow) {
 
 enum class Shuffle : uint8_t { Up, Down, Butterfly, Index };
 
+/// Of a whole warp, in one segment and by one distance, between lanes that are all there.
+SOFT_INLINE void exchangeAll(Warp &warp, const Op &op) {
+  uint32_t from[kLanes], shift = warp.row<uint32_t>(op.b)[0] & 31;
+  std::memcpy(from, warp.row<uint32_t>(op.a), sizeof(from));
+  uint32_t *to = warp.row<uint32_t>(op.to);
+  for (uint32_t lane = 0; lane < kLanes; ++lane)
+    to[lane] = from[lane ^ shift];
+}
+
+static bool isSame(const uint32_t *row, uint32_t value) {
+  uint32_t different = 0;
+  for (int lane = 0; lane < kLanes; ++lane)
+    different |= row[lane] ^ value;
+  return different == 0;
+}
+
 static void shuffle(Warp &warp, const Op &op) {
   uint32_t lanes = members(warp, op, op.rows[0]);
   if (!lanes)
     return;
+  if (lanes == ~0u && static_cast<Shuffle>(op.mode) == Shuffle::Butterfly &&
+      isSame(warp.row<uint32_t>(op.c), 31) && isSame(warp.row<uint32_t>(op.b), warp.row<uint32_t>(op.b)[0])) {
+    run<exchangeAll>(warp, op);
+    warp.setPredicate(op.second, lanes, ~0u);
+    return;
+  }
   uint32_t from[kLanes], valid = 0;
   std::memcpy(from, warp.row<uint32_t>(op.a), sizeof(from));
   const uint32_t *by = warp.row<uint32_t>(op.b), *control = warp.row<uint32_t>(op.c);
