@@ -1,7 +1,7 @@
 """Small changes of lines of lib/ and python/, drawn by a seed: draw number N of a seed is the same wherever the source is.
 
 A draw takes a file by its lines, one of its lines, and one of the places where an operator fits; where none does, the next
-draw's numbers. Tests of a change are those below the folder of test/ that its folder is like, and some small runs.
+draw's numbers. Tests of a change are those below the folder of test/ that its folder is like, and the smoke runs.
 """
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ GOOGLE = {"Runtime/System": "SystemTest", "Runtime/Core": "CoreTest DeviceTest N
           "Runtime/Driver": "OptionsTest CpusTest HandoverTest LaunchTest ExecutableTest CheckpointSearchTest RunTest RunEndsTest"}
 OTHERS = {"Dialect/Graph": "graph-tests", "Transforms/Autodiff": "graph-tests", "Transforms/Memory": "DsoptMemoryTest",
           "Transforms/Schedule": "DsoptScheduleTest", "Interfaces": "DsoptInterfacesTest", "Target": "DsoptTargetTest"}
-#: One rank; data-parallel ranks and stages; a resumed run; products of two bytes; a device.
-SMOKE = ["Execution/reference-mlp.test", "Execution/stages.test", "Execution/saved.test", "Execution/precision.test", "Python/turns.test"]
 TOOLS = "dsopt-driver dsopt-opt dsopt-run dsopt-import dsopt-forward SoftDeviceCuda SoftDeviceProducts SoftDeviceConvolutions SoftDeviceNccl"
 
 
@@ -72,7 +70,7 @@ class Mutant:
         place = os.path.join(source, "test", self.folder())
         if os.path.isdir(place) and not self.folder().startswith("Runtime"):
             tests.append(self.folder())
-        return tests + [test for test in SMOKE if os.path.dirname(test) != self.folder()]
+        return [*tests, "Smoke"]
 
 
 class Mutants:
