@@ -26,7 +26,7 @@ GOOGLE = {"Runtime/System": "SystemTest", "Runtime/Core": "CoreTest DeviceTest N
           "Runtime/Comm": "WireTest RendezvousTest SocketsTest LivenessTest CommTest", "Runtime/Checkpoint": "CheckpointTest",
           "Runtime/Kernels/CPU": "KernelsTest", "Runtime/Kernels/CUDA": "CudaTest ProductsTest ConvolutionsTest",
           "Runtime/Driver": "OptionsTest CpusTest HandoverTest LaunchTest ExecutableTest CheckpointSearchTest RunTest RunEndsTest"}
-OTHERS = {"Dialect/Graph": "graph-tests", "Transforms/Autodiff": "graph-tests", "Transforms/Memory": "DsoptMemoryTest",
+OTHERS = {"Dialect/Graph": "DsoptGraphTest", "Transforms/Autodiff": "DsoptGraphTest", "Transforms/Memory": "DsoptMemoryTest",
           "Transforms/Schedule": "DsoptScheduleTest", "Interfaces": "DsoptInterfacesTest", "Target": "DsoptTargetTest"}
 TOOLS = "dsopt-driver dsopt-opt dsopt-run dsopt-import dsopt-forward SoftDeviceCuda SoftDeviceProducts SoftDeviceConvolutions SoftDeviceNccl"
 
