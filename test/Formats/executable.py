@@ -22,7 +22,9 @@ def defined(header, name):
 
 table = defined("ABI.h", "DSOPT_ABI_VERSION")
 with tempfile.TemporaryDirectory() as folder:
-    at = lambda name: os.path.join(folder, name)
+    def at(name):
+        return os.path.join(folder, name)
+
     for version, gets in GETS.items():
         last = packed(version, "executable.xz")
         program, footer = last[:-80], last[-80:]

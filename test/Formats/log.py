@@ -4,7 +4,6 @@ usage: log.py DSOPT DSOPT-REPORT
 """
 import json
 import os
-import shutil
 import sys
 import tempfile
 

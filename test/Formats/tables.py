@@ -14,7 +14,9 @@ dsopt = sys.argv[1]
 GETS = {"v1": READ}
 
 with tempfile.TemporaryDirectory() as folder:
-    at = lambda name: os.path.join(folder, name)
+    def at(name):
+        return os.path.join(folder, name)
+
     for version, gets in GETS.items():
         compile = [dsopt, fixture(version, "model.onnx"), f"-data={fixture(version, 'data.npz')}", ARCH]
         old = fixture(version, "gemm.json")
