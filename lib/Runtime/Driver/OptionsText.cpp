@@ -119,7 +119,7 @@ std::string dsopt::runtime::optionsManual(Tool tool, const std::string &version)
 }
 
 /// A word in single quotes for a shell; no text of the table has any.
-static std::string quoted(const std::string &text) {
+static std::string shellQuoted(const std::string &text) {
   std::string result = "'";
   for (char c : text)
     result += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -145,7 +145,7 @@ static std::string bashCompletion(Tool tool, const std::string &command) {
     names += std::string(names.empty() ? "-" : " -") + row.name +
              (row.kind == OptionKind::Flag || row.isFlagOr() ? "" : "=");
     if (std::string choices = choicesOf(row); !choices.empty())
-      cases += std::string("    ") + row.name + ") COMPREPLY=($(compgen -W " + quoted(choices) +
+      cases += std::string("    ") + row.name + ") COMPREPLY=($(compgen -W " + shellQuoted(choices) +
                " -- \"$value\")) ;;\n";
   }
   if (tool == Tool::Compiler)
@@ -165,13 +165,13 @@ static std::string bashCompletion(Tool tool, const std::string &command) {
          "  elif [[ $word == -* ]]; then\n"
          "    [[ $word == --* ]] && word=\"${word#-}\"\n"
          "    COMPREPLY=($(compgen -W " +
-         quoted(names) +
+         shellQuoted(names) +
          " -- \"$word\"))\n"
          "    [[ ${COMPREPLY[0]} == *= ]] && compopt -o nospace\n"
          "  else\n"
          "    COMPREPLY=($(compgen -f -- \"$word\"))\n" +
          (words.empty() ? ""
-                        : "    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W " + quoted(words) +
+                        : "    ((COMP_CWORD == 1)) && COMPREPLY+=($(compgen -W " + shellQuoted(words) +
                               " -- \"$word\"))\n") +
          "  fi\n"
          "}\n"
@@ -197,7 +197,7 @@ static std::string zshCompletion(Tool tool, const std::string &command) {
     spec += (takesValue && !row.isFlagOr() ? "=" : "") + std::string("[") + escaped(row.help) + "]";
     if (takesValue && !row.isFlagOr())
       spec += ":value:" + (choices.empty() ? "_files" : "(" + choices + ")");
-    text += "    " + quoted(spec) + " \\\n";
+    text += "    " + shellQuoted(spec) + " \\\n";
   }
   std::string words;
   if (tool == Tool::Compiler)
@@ -205,8 +205,8 @@ static std::string zshCompletion(Tool tool, const std::string &command) {
       words += (words.empty() ? "" : " ") + std::string(word.name);
   text += words.empty() ? ""
                         : "    " +
-                              quoted("1:word or model:{_alternative \"words:word:(" + words +
-                                     ")\" \"files:model:_files\"}") +
+                              shellQuoted("1:word or model:{_alternative \"words:word:(" + words +
+                                          ")\" \"files:model:_files\"}") +
                               " \\\n";
   return text + "    '*:file:_files'\n}\ncompdef _dsopt " + command + "\n";
 }
