@@ -183,6 +183,23 @@ TEST_F(Instruction, Bits) {
   check1<u32, u32>("bfe.u32 %to, %a, 4, 8;", [](u32 a) { return a >> 4 & 255; });
   check1<i32, i32>("bfe.s32 %to, %a, 4, 8;", [](i32 a) { return i32(int8_t(a >> 4)); });
   check1<i32, i32>("bfe.s32 %to, %a, 28, 8;", [](i32 a) { return a >> 28; });
+  // Bit by bit: behind the field, and behind the value, its sign goes on.
+  auto field = [](auto a, u32 position, u32 length) {
+    using T = decltype(a);
+    constexpr u32 kMost = 8 * sizeof(T) - 1;
+    position &= 255, length &= 255;
+    u64 made = 0;
+    for (u32 i = 0; i <= kMost; ++i) {
+      u32 from = i < length && position + i <= kMost ? position + i : std::min(position + length - 1, kMost);
+      bool isThere = (i < length && position + i <= kMost) || (std::is_signed_v<T> && length > 0);
+      made |= u64(isThere && (u64(a) >> from & 1)) << i;
+    }
+    return T(made);
+  };
+  check3<u32, u32, u32, u32>("bfe.u32 %to, %a, %b, %c;", field);
+  check3<i32, i32, u32, u32>("bfe.s32 %to, %a, %b, %c;", field);
+  check3<u64, u64, u32, u32>("bfe.u64 %to, %a, %b, %c;", field);
+  check3<i64, i64, u32, u32>("bfe.s64 %to, %a, %b, %c;", field);
   check2<u32, u32, u32>("bfi.b32 %to, %a, %b, 8, 4;",
                         [](u32 a, u32 b) { return (b & ~0xf00u) | (a & 15) << 8; });
   check2<u32, u32, u32>("prmt.b32 %to, %a, %b, 0x5410;", [](u32 a, u32 b) { return (a & 0xffff) | b << 16; });
@@ -231,6 +248,9 @@ TEST_F(Instruction, Floats) {
   check2<float, float, float>("copysign.f32 %to, %a, %b;",
                               [](float a, float b) { return std::copysign(b, a); });
   check1<float, float>("ex2.approx.ftz.f32 %to, %a;", [](float a) { return flush(std::exp2(flush(a))); });
+  check1<float, float>("lg2.approx.ftz.f32 %to, %a;", [](float a) { return flush(std::log2(flush(a))); });
+  check1<float, float>("rsqrt.approx.ftz.f32 %to, %a;",
+                       [](float a) { return flush(1.0f / std::sqrt(flush(a))); });
   // Roundings by hand: 1 + 2^-30 is between 1 and the next float.
   std::vector<float> one(kLanes, 1), small(kLanes, 0x1p-30f);
   auto add = [&](const std::string &mode, float sign) {
@@ -292,6 +312,17 @@ TEST_F(Instruction, Conversions) {
   check1<u64, u32>("cvt.u64.u32 %to, %a;", [](u32 a) { return u64(a); });
   check1<i64, i32>("cvt.s64.s32 %to, %a;", [](i32 a) { return i64(a); });
   check1<u32, u64>("cvt.u32.u64 %to, %a;", [](u64 a) { return u32(a); });
+  check1<u16, u32>("cvt.u16.u32 %to, %a;", [](u32 a) { return u16(a); });
+  check1<u16, u64>("cvt.u16.u64 %to, %a;", [](u64 a) { return u16(a); });
+  check1<u32, u16>("cvt.u32.u16 %to, %a;", [](u16 a) { return u32(a); });
+  check1<i32, u16>("cvt.s32.s16 %to, %a;", [](u16 a) { return i32(int16_t(a)); });
+  check1<u64, u16>("cvt.u64.u16 %to, %a;", [](u16 a) { return u64(a); });
+  check1<i64, u16>("cvt.s64.s16 %to, %a;", [](u16 a) { return i64(int16_t(a)); });
+  check1<i64, u32>("cvt.s64.u32 %to, %a;", [](u32 a) { return i64(a); });
+  check1<u64, i32>("cvt.u64.s32 %to, %a;", [](i32 a) { return u64(i64(a)); });
+  check1<double, i32>("cvt.rn.f64.s32 %to, %a;", [](i32 a) { return double(a); });
+  check1<double, u32>("cvt.rn.f64.u32 %to, %a;", [](u32 a) { return double(a); });
+  check1<double, i64>("cvt.rn.f64.s64 %to, %a;", [](i64 a) { return double(a); });
   check1<i32, i32>("cvt.s32.s8 %to, %a;", [](i32 a) { return i32(int8_t(a)); });
   check1<u32, u32>("cvt.u32.u16 %to, %a;", [](u32 a) { return a & 0xffff; });
   check1<i32, i32>("cvt.sat.s8.s32 %to, %a;", [](i32 a) { return std::clamp(a, -128, 127); });

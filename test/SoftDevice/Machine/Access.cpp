@@ -49,7 +49,7 @@ static void note(Warp &warp, const Op &op, int lane, Allocation *allocation, uin
 
 /// What `reachGlobal` returns where the operation was in the allocation before and nothing is wrong; null if
 /// something may be, and then nothing has changed.
-static char *reachGlobalQuick(Warp &warp, const Op &op, uint64_t address, uint32_t bytes, bool writes) {
+SOFT_INLINE char *reachGlobalQuick(Warp &warp, const Op &op, uint64_t address, uint32_t bytes, bool writes) {
   Grid &grid = warp.block.grid;
   Touched *touched = grid.cached[op.index];
   if (!touched)
@@ -193,14 +193,6 @@ SOFT_CLONES static Pattern patternOf(const uint64_t *addresses, uint32_t lanes, 
   return !notOne ? Pattern::One : !notRow ? Pattern::Row : Pattern::Other;
 }
 
-static void writeExtended(char *row, int width, int lane, const char *from, uint32_t bytes, bool isSigned) {
-  uint64_t value = 0;
-  std::memcpy(&value, from, bytes);
-  if (isSigned && bytes < 8 && (value >> (8 * bytes - 1) & 1))
-    value |= ~0ull << 8 * bytes;
-  std::memcpy(row + lane * width, &value, width);
-}
-
 namespace {
 /// The lanes of a load or store, and where they go.
 struct Access {
@@ -249,6 +241,8 @@ static void reachLanes(Warp &warp, const Op &op, const Access &access, uint32_t 
       place = places[last];
     else if (space == Space::Shared && !(address & (unit - 1)))
       place = warp.block.shared.reachQuick(address, bytes, warp.number, writes);
+    else if (space == Space::Global && !(address & (unit - 1)))
+      place = reachGlobalQuick(warp, op, address, bytes, writes);
     if (!place)
       place = reach(warp, op, space, lane, address, unit, bytes, !writes, writes);
     places[lane] = place;
@@ -282,37 +276,52 @@ static void moveLanes(Warp &warp, const Op &op, const Access &access, char *cons
   }
 }
 
+/// One behind the other, all at one place, or of parameters, of which nothing is noted: where the first one's
+/// values are, and how far apart those of lanes. Null: each lane on its own.
+static char *reachTogether(Warp &warp, const Op &op, const Access &access, uint32_t bytes, uint32_t &step) {
+  Space space = static_cast<Space>(op.mode);
+  uint32_t stride = op.to;
+  bool isRow = access.pattern == Pattern::Row && bytes == stride;
+  if (!isRow && access.pattern != Pattern::One)
+    return nullptr;
+  step = isRow ? stride : 0;
+  uint64_t address = access.addresses[access.first];
+  return space == Space::Parameter && !isRow
+             ? reach(warp, op, space, access.first, address, stride, bytes, true, false)
+             : reachQuick(warp, op, space, address, stride, isRow ? bytes * access.count : bytes,
+                          /*writes=*/false);
+}
+
 /// `op.rows` are the registers' rows, `op.c` the width of one, `op.second` whether it is signed, `op.bytes`
 /// of one value, `op.to` of all; the last ones have no row where nobody looks at them.
 template <int width> static void load(Warp &warp, const Op &op) {
-  uint32_t stride = op.to, bytes = op.bytes * static_cast<uint32_t>(op.rows.size());
-  Space space = static_cast<Space>(op.mode);
-  Access access(warp, op, stride);
-  bool isRow = access.pattern == Pattern::Row && bytes == stride;
-  if (isRow || access.pattern == Pattern::One) {
-    uint64_t address = access.addresses[access.first];
-    // Of parameters nothing is noted: the first lane stands for all.
-    char *from = space == Space::Parameter && !isRow
-                     ? reach(warp, op, space, access.first, address, stride, bytes, true, false)
-                     : reachQuick(warp, op, space, address, stride, isRow ? bytes * access.count : bytes,
-                                  /*writes=*/false);
-    if (from)
-      return moveRow<width, true>(warp, op, access, from, isRow ? stride : 0);
-  }
+  uint32_t bytes = op.bytes * static_cast<uint32_t>(op.rows.size()), step;
+  Access access(warp, op, op.to);
+  if (char *from = reachTogether(warp, op, access, bytes, step))
+    return moveRow<width, true>(warp, op, access, from, step);
   char *places[kLanes];
-  reachLanes<false>(warp, op, access, stride, bytes, places);
+  reachLanes<false>(warp, op, access, op.to, bytes, places);
   moveLanes<width, true>(warp, op, access, places);
 }
 
 /// To registers wider than the values.
-static void loadExtended(Warp &warp, const Op &op) {
+template <class Value, class Register> static void loadExtended(Warp &warp, const Op &op) {
+  uint32_t bytes = op.bytes * static_cast<uint32_t>(op.rows.size()), step;
   Access access(warp, op, op.to);
   char *places[kLanes];
-  reachLanes<false>(warp, op, access, op.to, op.bytes * static_cast<uint32_t>(op.rows.size()), places);
-  eachLane(access.lanes, [&](int lane) {
-    for (size_t i = 0; i < op.rows.size(); ++i)
-      writeExtended(warp.row<char>(op.rows[i]), op.c, lane, places[lane] + i * op.bytes, op.bytes, op.second);
-  });
+  if (char *from = reachTogether(warp, op, access, bytes, step))
+    for (int lane = 0; lane < access.count; ++lane)
+      places[access.first + lane] = from + lane * step;
+  else
+    reachLanes<false>(warp, op, access, op.to, bytes, places);
+  for (size_t i = 0; i < op.rows.size(); ++i) {
+    Register *row = warp.row<Register>(op.rows[i]);
+    eachLane(access.lanes, [=](int lane) {
+      Value value;
+      std::memcpy(&value, places[lane] + i * sizeof(Value), sizeof(Value));
+      row[lane] = static_cast<Register>(value);
+    });
+  }
 }
 
 template <int width> static void store(Warp &warp, const Op &op) {
@@ -339,9 +348,23 @@ static void storeCut(Warp &warp, const Op &op) {
   });
 }
 
-static void (*memoryHandler(uint32_t bytes, uint32_t width, bool isLoad))(Warp &, const Op &) {
+using Run = void (*)(Warp &, const Op &);
+
+template <class Value> static Run extendedHandler(uint32_t width) {
+  return width == 2   ? loadExtended<Value, int16_t>
+         : width == 4 ? loadExtended<Value, int32_t>
+                      : loadExtended<Value, int64_t>;
+}
+
+static Run memoryHandler(uint32_t bytes, uint32_t width, bool isLoad, bool isSigned) {
+  if (bytes != width && !isLoad)
+    return storeCut;
   if (bytes != width)
-    return isLoad ? loadExtended : storeCut;
+    return bytes == 1   ? isSigned ? extendedHandler<int8_t>(width) : extendedHandler<uint8_t>(width)
+           : bytes == 2 ? isSigned ? extendedHandler<int16_t>(width) : extendedHandler<uint16_t>(width)
+           : bytes == 8 ? extendedHandler<int64_t>(width)
+           : isSigned   ? extendedHandler<int32_t>(width)
+                        : extendedHandler<uint32_t>(width);
   switch (bytes) {
   case 1:
     return isLoad ? load<1> : store<1>;
@@ -418,7 +441,7 @@ bool decodeMemory(Decoder &decoder, Op &op) {
     values.pop_back();
   }
   decoder.address(address, op);
-  op.run = memoryHandler(op.bytes, op.c, isLoad);
+  op.run = memoryHandler(op.bytes, op.c, isLoad, op.second);
   return true;
 }
 

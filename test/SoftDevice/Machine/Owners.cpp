@@ -29,10 +29,10 @@ Conflict Owners::note(uint64_t offset, uint32_t bytes, const Times &times, Stamp
     if (page >= pages.size())
       pages.resize(page + 1);
     if (!pages[page])
-      pages[page] = std::make_unique<Stamps>(kPage);
+      pages[page] = Stamps(kPage);
     uint32_t here = static_cast<uint32_t>(next - offset);
-    if (isAtomic || !pages[page]->note(offset % kPage, here, times, mine, writes))
-      pages[page]->forEach(offset % kPage, here, visit);
+    if (isAtomic || !pages[page].note(offset % kPage, here, times, mine, writes))
+      pages[page].forEach(offset % kPage, here, visit);
     offset = next;
   }
   return found;

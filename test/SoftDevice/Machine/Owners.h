@@ -28,14 +28,14 @@ public:
   bool noteQuick(uint64_t offset, uint32_t bytes, const Times &times, Stamp mine, bool writes) {
     uint64_t page = offset / kPage, place = offset % kPage;
     return place + bytes <= kPage && page < pages.size() && pages[page] &&
-           pages[page]->note(place, bytes, times, mine, writes);
+           pages[page].note(place, bytes, times, mine, writes);
   }
   /// Before stamps begin anew.
   void clear() { pages.clear(); }
 
 private:
   static constexpr uint64_t kPage = 4096;
-  std::vector<std::unique_ptr<Stamps>> pages;
+  std::vector<Stamps> pages;
 };
 
 } // namespace softdevice

@@ -3,6 +3,7 @@
 #include "Program.h"
 
 #include <cstring>
+#include <mutex>
 
 namespace softdevice {
 
@@ -10,7 +11,24 @@ static bool isGlobal(const Variable &variable) {
   return variable.space == "global" || variable.space == "const";
 }
 
-Program::Program(Memory &memory, std::string_view text) : memory(memory), module(parseModule(text)) {
+/// What a text says; processes load the same ones again and again.
+static std::shared_ptr<const Module> parse(std::string_view text) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const Module>, std::less<>> known;
+  static constexpr size_t kMost = 64;
+  std::lock_guard<std::mutex> lock(mutex);
+  auto found = known.find(text);
+  if (found == known.end()) {
+    auto made = std::make_shared<const Module>(parseModule(text));
+    if (known.size() == kMost)
+      known.clear();
+    found = known.emplace(text, std::move(made)).first;
+  }
+  return found->second;
+}
+
+Program::Program(Memory &memory, std::string_view text)
+    : memory(memory), parsed(parse(text)), module(*parsed) {
   for (const Variable &variable : module.variables) {
     if (!isGlobal(variable) || variable.bytes == 0)
       continue;

@@ -27,7 +27,8 @@ public:
 
 private:
   Memory &memory;
-  Module module;
+  std::shared_ptr<const Module> parsed;
+  const Module &module;
   std::map<std::string, uint64_t> addresses;
   std::map<std::string, Kernel> decoded;
 };

@@ -7,16 +7,13 @@
 
 namespace softdevice {
 
-Stamps::Stamps(uint64_t bytes)
-    : count((bytes + 3) / 4), writers(new Stamp[count]()), readers(new Stamp[count]()) {}
+Stamps::Stamps(uint64_t bytes) : count((bytes + 3) / 4), stamps(new Stamp[2 * count]()) {}
 
 void Stamps::split() {
-  for (auto *stamps : {&writers, &readers}) {
-    std::unique_ptr<Stamp[]> made(new Stamp[4 * count]);
-    for (uint64_t unit = 0; unit < count; ++unit)
-      std::fill_n(&made[4 * unit], 4, (*stamps)[unit]);
-    *stamps = std::move(made);
-  }
+  std::unique_ptr<Stamp[]> made(new Stamp[8 * count]);
+  for (uint64_t unit = 0; unit < 2 * count; ++unit)
+    std::fill_n(&made[4 * unit], 4, stamps[unit]);
+  stamps = std::move(made);
   count *= 4;
   shift = 0;
 }
@@ -54,7 +51,7 @@ SOFT_CLONES static bool noteMany(Stamp *writers, Stamp *readers, uint32_t count,
 
 bool Stamps::noteNew(uint64_t offset, uint32_t bytes, const Times &times, Stamp mine, bool writes) {
   fit(offset, bytes);
-  Stamp *writer = &writers[offset >> shift], *reader = &readers[offset >> shift];
+  Stamp *writer = &stamps[offset >> shift], *reader = writer + count;
   uint32_t units = bytes >> shift;
   if (units > 8)
     return noteMany(writer, reader, units, times, mine, writes);

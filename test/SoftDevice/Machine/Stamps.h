@@ -36,7 +36,9 @@ struct Times {
 
 class Stamps {
 public:
+  Stamps() = default; ///< of nothing
   explicit Stamps(uint64_t bytes);
+  explicit operator bool() const { return count != 0; }
   /// Notes an access that nothing stands against; where something may, notes nothing and returns false.
   bool note(uint64_t offset, uint32_t bytes, const Times &times, Stamp mine, bool writes) {
     return isNoted(offset, bytes, times, mine, writes) || noteNew(offset, bytes, times, mine, writes);
@@ -45,7 +47,7 @@ public:
   template <class F> bool forEach(uint64_t offset, uint32_t bytes, F apply) {
     fit(offset, bytes);
     for (uint64_t unit = offset >> shift; unit < (offset + bytes) >> shift; ++unit)
-      if (!apply(writers[unit], readers[unit]))
+      if (!apply(stamps[unit], stamps[count + unit]))
         return false;
     return true;
   }
@@ -57,20 +59,20 @@ private:
   bool isNoted(uint64_t offset, uint32_t bytes, const Times &times, Stamp mine, bool writes) const {
     if (shift && ((offset | bytes) & 3))
       return false;
-    const Stamp *stamps = (writes ? writers : readers).get() + (offset >> shift);
+    const Stamp *noted = stamps.get() + (writes ? 0 : count) + (offset >> shift);
     Stamp warps = writes ? mine : times.severalWarps(), blocks = writes ? mine : times.severalBlocks();
     uint32_t units = bytes >> shift, i = 0;
     Four others = {};
     for (; i + 4 <= units; i += 4) {
       Four here;
-      std::memcpy(&here, stamps + i, sizeof(here));
+      std::memcpy(&here, noted + i, sizeof(here));
       others |= static_cast<Four>((here != mine) & (here != warps) & (here != blocks));
     }
     uint64_t halves[2];
     std::memcpy(halves, &others, sizeof(halves));
     bool isOther = halves[0] | halves[1];
     for (; i < units; ++i)
-      isOther |= (stamps[i] != mine) & (stamps[i] != warps) & (stamps[i] != blocks);
+      isOther |= (noted[i] != mine) & (noted[i] != warps) & (noted[i] != blocks);
     return !isOther;
   }
   bool noteNew(uint64_t offset, uint32_t bytes, const Times &times, Stamp mine, bool writes);
@@ -79,9 +81,9 @@ private:
       split();
   }
   void split();
-  uint64_t count;
-  int shift = 2; ///< of a unit's bytes
-  std::unique_ptr<Stamp[]> writers, readers;
+  uint64_t count = 0;
+  int shift = 2;                   ///< of a unit's bytes
+  std::unique_ptr<Stamp[]> stamps; ///< of writers, then of readers
 };
 
 } // namespace softdevice

@@ -3,6 +3,8 @@
 #include "Warp.h"
 #include "Wide.h"
 
+#include <algorithm>
+
 namespace softdevice {
 
 #if defined(__x86_64__)
@@ -23,14 +25,36 @@ std::string describePlace(const Warp &warp, const Op &op, uint32_t lane) {
          op.text;
 }
 
+/// The lowest place of some lanes.
+SOFT_CLONES static int lowestOf(const int *pcs, uint32_t lanes) {
+  int lowest = INT_MAX;
+  for (int lane = 0; lane < kLanes; ++lane)
+    lowest = std::min(lowest, lanes >> lane & 1 ? pcs[lane] : INT_MAX);
+  return lowest;
+}
+
+/// Puts lanes to a place; the lowest place of others then.
+SOFT_CLONES static int firstOf(int *pcs, uint32_t here, int pc, uint32_t lanes) {
+  int lowest = INT_MAX;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    int at = here >> lane & 1 ? pc : pcs[lane];
+    pcs[lane] = at;
+    lowest = std::min(lowest, lanes >> lane & 1 ? at : INT_MAX);
+  }
+  return lowest;
+}
+
+SOFT_CLONES static uint32_t whoIsAt(const int *pcs, int place) {
+  uint32_t lanes = 0;
+  for (int lane = 0; lane < kLanes; ++lane)
+    lanes |= static_cast<uint32_t>(pcs[lane] == place) << lane;
+  return lanes;
+}
+
 /// The lanes with the lowest place go on, others wait: those that take the shorter way of a branch meet the
 /// others where they join.
 void Warp::schedule() {
-  for (uint32_t left = active; left; left &= left - 1)
-    pcs[__builtin_ctz(left)] = pc;
-  int first = INT_MAX;
-  for (uint32_t left = alive & ~parked; left; left &= left - 1)
-    first = std::min(first, pcs[__builtin_ctz(left)]);
+  int first = firstOf(pcs, active, pc, alive & ~parked);
   active = waiting = 0;
   lowest = INT_MAX;
   if (!alive) {
@@ -48,16 +72,10 @@ void Warp::schedule() {
     throw Fault("divergent lanes: others of the warp never come to where lanes " + std::string(lanes) +
                 " wait for them: " + describePlace(*this, block.grid.kernel.ops[pcs[lane]], lane));
   }
-  for (uint32_t left = alive; left; left &= left - 1) {
-    int lane = __builtin_ctz(left);
-    if (pcs[lane] == first) {
-      active |= 1u << lane;
-    } else {
-      waiting |= 1u << lane;
-      if (!(parked >> lane & 1))
-        lowest = std::min(lowest, pcs[lane]);
-    }
-  }
+  active = whoIsAt(pcs, first) & alive;
+  waiting = alive & ~active;
+  // None is before the first: what is left are those behind it.
+  lowest = lowestOf(pcs, waiting & ~parked);
   parked &= ~active;
   pc = first;
 }
