@@ -35,7 +35,7 @@ protected:
         ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .b64 px, .param .b32 lanes, "
         ".param .b32 step)\n{\n.reg .pred %p, %q; .reg .b32 %lanes, %lane, %warp, %block, %thread, %v, %w, "
         "%s; .reg .b16 %h; .reg .b64 %x, %y, %step, %base; .reg .b32 %a0, %a1, %a2, %a3;\n"
-        ".shared .align 16 .b8 s[128];\n"
+        ".shared .align 16 .b8 s[128]; .local .align 4 .b8 l[4];\n"
         "ld.param.b64 %base, [px]; ld.param.b32 %lanes, [lanes]; ld.param.b32 %v, [step];\n"
         "mov.b32 %thread, %tid.x; mov.b32 %block, %ctaid.x; and.b32 %lane, %thread, 31;\n"
         "shr.u32 %warp, %thread, 5; mul.wide.u32 %step, %thread, %v; add.s64 %x, %base, %step;\n"
@@ -225,6 +225,61 @@ TEST_F(Access, SharedRowsAreAsExact) {
                   ~0u, 1, 64, 4, seed),
               "");
   }
+}
+
+TEST_F(Access, RowsGoOnOverPagesAndMayBeNarrow) {
+  // Notes are kept in pages of 4096 bytes: lane 14 is the last in the first one.
+  std::string one = "setp.ne.u32 %q, %block, 0;\n@%q bra all;\nsetp.eq.u32 %q, %lane, ";
+  for (uint64_t seed = 1; seed <= 4; ++seed)
+    for (const char *lane : {"14", "15", "31"})
+      for (const char *all : {"st.global.b32 [%x], %v;", "ld.global.b32 %v, [%x];"}) {
+        std::string text = one + lane + ";\n@%q st.global.b32 [%x], %v;\nret;\nall:\n" + all;
+        says(run(text, room(8192, 8192) + 4096 - 60, ~0u, 2, 32, 4, seed),
+             {"a race", ("thread (" + std::string(lane) + ",0,0)").c_str()});
+      }
+  EXPECT_EQ(run("st.global.b32 [%x], %v; ld.global.b32 %v, [%x];", room(8192) + 4096 - 60), "");
+  // Three lanes of two bytes; one of the six was not written.
+  for (int missing = 0; missing < 6; ++missing) {
+    uint64_t x = room(6);
+    EXPECT_EQ(run("setp.ne.u32 %q, %thread, " + std::to_string(missing) + ";\n@%q st.global.b8 [%x], %h;", x,
+                  ~0u, 1, 6, 1),
+              "");
+    says(run("@%p ld.global.b16 %h, [%x];", x, 7, 1, 32, 2),
+         {"nobody wrote", ("thread (" + std::to_string(missing / 2) + ",0,0)").c_str()});
+  }
+}
+
+TEST_F(Access, EachLaneGetsItsOwn) {
+  // What a thread finds is not its number: a trap.
+  std::string own = "setp.ne.u32 %q, %v, %thread;\n@%q trap;";
+  EXPECT_EQ(run("st.local.b32 [l], %thread; ld.local.b32 %v, [l];\n" + own, room(4)), "");
+  EXPECT_EQ(
+      run("mov.b64 %y, l; cvta.local.u64 %y, %y; st.b32 [%y], %thread; ld.b32 %v, [%y];\n" + own, room(4)),
+      "");
+  EXPECT_EQ(
+      run("@%p st.global.b32 [%x], %thread;\n@%p ld.global.b32 %v, [%x];\n@!%p mov.b32 %v, %thread;\n" + own,
+          room(128), 0x0ff0ff00),
+      "");
+  // Neighbours change places in the middle of a row; lanes 8 to 11 share one.
+  std::string swap =
+      "xor.b32 %w, %thread, 1; and.b32 %v, %thread, 28;\nsetp.eq.u32 %q, %v, 16; selp.b32 %w, %w, "
+      "%thread, %q;\nmul.wide.u32 %step, %w, 4; add.s64 %y, %base, %step;\n";
+  std::string back = "setp.ne.u32 %q, %v, %w;\n@%q trap;";
+  EXPECT_EQ(run(swap + "st.global.b32 [%x], %thread; ld.global.b32 %v, [%y];\n" + back, room(128)), "");
+  EXPECT_EQ(run(swap + "st.global.b32 [%y], %w; ld.global.b32 %v, [%y];\n" + back, room(128)), "");
+  EXPECT_EQ(
+      run("st.global.b32 [%x], %thread;\nand.b32 %v, %thread, 28; setp.eq.u32 %q, %v, 8; selp.b32 %w, 8, "
+          "%thread, %q;\nmul.wide.u32 %step, %w, 4; add.s64 %y, %base, %step;\nld.global.b32 %v, [%y];\n" +
+              back,
+          room(128)),
+      "");
+  // Into wider registers, with the sign and without.
+  EXPECT_EQ(
+      run("mov.b16 %h, -3; st.global.b8 [%x], %h; ld.global.s8 %v, [%x]; setp.ne.s32 %q, %v, -3;\n@%q trap;\n"
+          "ld.global.u8 %v, [%x]; setp.ne.s32 %q, %v, 253;\n@%q trap;\nld.global.s8 %v, [%base]; setp.ne.s32 "
+          "%q, %v, -3;\n@%q trap;",
+          room(32), ~0u, 1, 32, 1),
+      "");
 }
 
 TEST_F(Access, FootprintsMeetWhereTheirBytesDo) {
