@@ -250,36 +250,67 @@ TEST_F(Access, RowsGoOnOverPagesAndMayBeNarrow) {
 }
 
 TEST_F(Access, EachLaneGetsItsOwn) {
-  // What a thread finds is not its number: a trap.
-  std::string own = "setp.ne.u32 %q, %v, %thread;\n@%q trap;";
-  EXPECT_EQ(run("st.local.b32 [l], %thread; ld.local.b32 %v, [l];\n" + own, room(4)), "");
-  EXPECT_EQ(
-      run("mov.b64 %y, l; cvta.local.u64 %y, %y; st.b32 [%y], %thread; ld.b32 %v, [%y];\n" + own, room(4)),
-      "");
-  EXPECT_EQ(
-      run("@%p st.global.b32 [%x], %thread;\n@%p ld.global.b32 %v, [%x];\n@!%p mov.b32 %v, %thread;\n" + own,
-          room(128), 0x0ff0ff00),
-      "");
-  // Neighbours change places in the middle of a row; lanes 8 to 11 share one.
+  // What a thread finds is not its number: a trap. Several blocks, as the first access of an operation is
+  // none of those that pass at once.
+  auto runs = [&](const std::string &text, uint32_t lanes = ~0u, uint32_t step = 4) {
+    EXPECT_EQ(
+        run("cvt.u64.u32 %y, %block; mad.lo.s64 %base, %y, 128, %base; mad.lo.s64 %x, %y, 128, %x;\n" + text,
+            room(3 * 128), lanes, 3, 32, step),
+        "")
+        << text;
+  };
+  std::string own = "setp.ne.u32 %q, %v, %thread;\n@%q trap;", mine = "st.global.b32 [%x], %thread;\n";
+  runs("st.local.b32 [l], %thread; ld.local.b32 %v, [l];\n" + own);
+  runs("mov.b64 %y, l; cvta.local.u64 %y, %y; st.b32 [%y], %thread; ld.b32 %v, [%y];\n" + own);
+  runs("@%p st.global.b32 [%x], %thread;\n@%p ld.global.b32 %v, [%x];\n@!%p mov.b32 %v, %thread;\n" + own,
+       0x0ff0ff00);
+  // Neighbours change places in the middle of a row; lanes 8 to 11, or the first and the last, share one.
+  std::string at = "mul.wide.u32 %step, %w, 4; add.s64 %y, %base, %step;\n";
   std::string swap =
       "xor.b32 %w, %thread, 1; and.b32 %v, %thread, 28;\nsetp.eq.u32 %q, %v, 16; selp.b32 %w, %w, "
-      "%thread, %q;\nmul.wide.u32 %step, %w, 4; add.s64 %y, %base, %step;\n";
+      "%thread, %q;\n" +
+      at;
   std::string back = "setp.ne.u32 %q, %v, %w;\n@%q trap;";
-  EXPECT_EQ(run(swap + "st.global.b32 [%x], %thread; ld.global.b32 %v, [%y];\n" + back, room(128)), "");
-  EXPECT_EQ(run(swap + "st.global.b32 [%y], %w; ld.global.b32 %v, [%y];\n" + back, room(128)), "");
-  EXPECT_EQ(
-      run("st.global.b32 [%x], %thread;\nand.b32 %v, %thread, 28; setp.eq.u32 %q, %v, 8; selp.b32 %w, 8, "
-          "%thread, %q;\nmul.wide.u32 %step, %w, 4; add.s64 %y, %base, %step;\nld.global.b32 %v, [%y];\n" +
-              back,
-          room(128)),
-      "");
+  runs(swap + mine + "ld.global.b32 %v, [%y];\n" + back);
+  runs(swap + "st.global.b32 [%y], %w; ld.global.b32 %v, [%y];\n" + back);
+  runs(mine + "and.b32 %v, %thread, 28; setp.eq.u32 %q, %v, 8; selp.b32 %w, 8, %thread, %q;\n" + at +
+       "ld.global.b32 %v, [%y];\n" + back);
+  runs(mine + "setp.eq.u32 %q, %thread, 31; selp.b32 %w, 0, %thread, %q;\n" + at +
+       "ld.global.b32 %v, [%y];\n" + back);
+  runs(mine + "ld.global.b32 %v, [%base+20];\nsetp.ne.u32 %q, %v, 5;\n@%q trap;");
   // Into wider registers, with the sign and without.
-  EXPECT_EQ(
-      run("mov.b16 %h, -3; st.global.b8 [%x], %h; ld.global.s8 %v, [%x]; setp.ne.s32 %q, %v, -3;\n@%q trap;\n"
-          "ld.global.u8 %v, [%x]; setp.ne.s32 %q, %v, 253;\n@%q trap;\nld.global.s8 %v, [%base]; setp.ne.s32 "
-          "%q, %v, -3;\n@%q trap;",
-          room(32), ~0u, 1, 32, 1),
-      "");
+  runs("mov.b16 %h, -3; st.global.b8 [%x], %h; ld.global.s8 %v, [%x]; setp.ne.s32 %q, %v, -3;\n@%q trap;\n"
+       "ld.global.u8 %v, [%x]; setp.ne.s32 %q, %v, 253;\n@%q trap;\nld.global.s8 %v, [%base]; setp.ne.s32 "
+       "%q, %v, -3;\n@%q trap;",
+       ~0u, 1);
+}
+
+TEST_F(Access, OneLaneIsMisaligned) {
+  for (const char *text : {kLoad, kStore}) {
+    says(run("setp.eq.u32 %q, %lane, 5;\n@%q add.s64 %x, %x, 2;\n" + std::string(text), room(128, 128)),
+         {"no multiple", "thread (5,0,0)"});
+    // Of all lanes, where the operation was in the allocation before.
+    for (uint64_t seed = 1; seed <= 6; ++seed)
+      says(run("setp.eq.u32 %q, %block, 1;\n@%q add.s64 %x, %x, 130;\n" + std::string(text), room(512, 512),
+               ~0u, 2, 32, 4, seed),
+           {"no multiple", "block (1,0,0) thread (0,0,0)"});
+  }
+}
+
+TEST_F(Access, LanesThatTakeNoPartTouchNothing) {
+  // Some blocks read half of a row, others write the other half.
+  for (uint64_t seed = 1; seed <= 6; ++seed)
+    for (const char *access :
+         {"@%p ld.global.b32 %v, [%x];\nret;", "@%p ld.global.v2.b32 {%a0, %a1}, [%y];\nmov.b32 "
+                                               "%v, %a0; mov.b32 %v, %a1;\nret;"})
+      EXPECT_EQ(
+          run("mul.wide.u32 %step, %lane, 8; add.s64 %y, %base, %step;\nsetp.gt.u32 %q, %block, 2;\n@%q bra "
+              "others;\n" +
+                  std::string(access) +
+                  "\nothers:\ncvt.u64.u32 %y, %block; mad.lo.s64 %x, %y, 64, %x;\n"
+                  "st.global.b32 [%x-128], %v;",
+              room(512, 512), 0xff, 6, 16, 4, seed),
+          "");
 }
 
 TEST_F(Access, FootprintsMeetWhereTheirBytesDo) {

@@ -219,9 +219,6 @@ struct Access {
     if (lanes >> first != ~0u >> (kLanes - count))
       return;
     pattern = patternOf(addresses, lanes, first, stride);
-    // Generic addresses of local memory are each lane's own.
-    if (static_cast<Space>(op.mode) == Space::Generic && addresses[first] - kLocalWindow < kWindowBytes)
-      pattern = Pattern::Other;
   }
 };
 } // namespace
