@@ -181,16 +181,25 @@ Space takeSpace(Decoder &decoder, const Operand &address) {
 /// How the addresses of lanes lie: one value behind the other, all at one place, or otherwise.
 enum class Pattern { Row, One, Other };
 
-/// Of lanes that follow each other, from `first` on.
-SOFT_CLONES static Pattern patternOf(const uint64_t *addresses, uint32_t lanes, int first, uint32_t stride) {
-  uint64_t start = addresses[first], notRow = 0, notOne = 0;
+/// Of lanes that follow each other, from `first` on. What is added to all changes nothing.
+template <class T>
+SOFT_INLINE Pattern patternOf(const T *addresses, uint32_t lanes, int first, uint32_t stride) {
+  T start = addresses[first], notRow = 0, notOne = 0;
   for (int lane = 0; lane < kLanes; ++lane) {
-    uint64_t counts = -static_cast<uint64_t>(lanes >> lane & 1);
-    uint64_t distance = addresses[lane] - start;
+    T counts = -static_cast<T>(lanes >> lane & 1);
+    T distance = addresses[lane] - start;
     notOne |= distance & counts;
-    notRow |= (distance - static_cast<uint64_t>(static_cast<int64_t>(lane - first) * stride)) & counts;
+    notRow |= (distance - static_cast<T>(static_cast<T>(lane - first) * stride)) & counts;
   }
   return !notOne ? Pattern::One : !notRow ? Pattern::Row : Pattern::Other;
+}
+SOFT_CLONES static Pattern patternOfWide(const uint64_t *addresses, uint32_t lanes, int first,
+                                         uint32_t stride) {
+  return patternOf(addresses, lanes, first, stride);
+}
+SOFT_CLONES static Pattern patternOfNarrow(const uint32_t *addresses, uint32_t lanes, int first,
+                                           uint32_t stride) {
+  return patternOf(addresses, lanes, first, stride);
 }
 
 namespace {
@@ -199,26 +208,26 @@ struct Access {
   uint32_t lanes;
   int first = 0, count = 0; ///< lanes that follow each other; otherwise none
   Pattern pattern = Pattern::Other;
-  const uint64_t *addresses;
-  uint64_t wide[kLanes];
+  const char *row;
+  bool isWide;
+  uint64_t offset;
 
-  Access(Warp &warp, const Op &op, uint32_t stride) : lanes(warp.lanes(op)) {
-    if (op.width == 8 && op.number == 0) {
-      addresses = warp.row<uint64_t>(op.a);
-    } else {
-      const uint32_t *narrow = warp.row<uint32_t>(op.a);
-      const uint64_t *whole = warp.row<uint64_t>(op.a);
-      for (int lane = 0; lane < kLanes; ++lane)
-        wide[lane] = (op.width == 8 ? whole[lane] : narrow[lane]) + op.number;
-      addresses = wide;
-    }
+  uint64_t address(int lane) const {
+    return (isWide ? reinterpret_cast<const uint64_t *>(row)[lane]
+                   : reinterpret_cast<const uint32_t *>(row)[lane]) +
+           offset;
+  }
+
+  Access(Warp &warp, const Op &op, uint32_t stride)
+      : lanes(warp.lanes(op)), row(warp.row<char>(op.a)), isWide(op.width == 8), offset(op.number) {
     if (!lanes || static_cast<Space>(op.mode) == Space::Local)
       return;
     first = __builtin_ctz(lanes);
     count = __builtin_popcount(lanes);
     if (lanes >> first != ~0u >> (kLanes - count))
       return;
-    pattern = patternOf(addresses, lanes, first, stride);
+    pattern = isWide ? patternOfWide(reinterpret_cast<const uint64_t *>(row), lanes, first, stride)
+                     : patternOfNarrow(reinterpret_cast<const uint32_t *>(row), lanes, first, stride);
   }
 };
 } // namespace
@@ -229,11 +238,12 @@ static void reachLanes(Warp &warp, const Op &op, const Access &access, uint32_t 
                        char **places) {
   Space space = static_cast<Space>(op.mode);
   int last = -1;
+  uint64_t before = 0;
   eachLane(access.lanes, [&](int lane) {
-    uint64_t address = access.addresses[lane];
+    uint64_t address = access.address(lane);
     char *place = nullptr;
     // Neighbours often read the same; of local memory each lane has its own.
-    if (!writes && last >= 0 && access.addresses[last] == address && space != Space::Local &&
+    if (!writes && last >= 0 && before == address && space != Space::Local &&
         address - kLocalWindow >= kWindowBytes)
       place = places[last];
     else if (space == Space::Shared && !(address & (unit - 1)))
@@ -244,6 +254,7 @@ static void reachLanes(Warp &warp, const Op &op, const Access &access, uint32_t 
       place = reach(warp, op, space, lane, address, unit, bytes, !writes, writes);
     places[lane] = place;
     last = lane;
+    before = address;
   });
 }
 
@@ -282,7 +293,7 @@ static char *reachTogether(Warp &warp, const Op &op, const Access &access, uint3
   if (!isRow && access.pattern != Pattern::One)
     return nullptr;
   step = isRow ? stride : 0;
-  uint64_t address = access.addresses[access.first];
+  uint64_t address = access.address(access.first);
   return space == Space::Parameter && !isRow
              ? reach(warp, op, space, access.first, address, stride, bytes, true, false)
              : reachQuick(warp, op, space, address, stride, isRow ? bytes * access.count : bytes,
@@ -325,7 +336,7 @@ template <int width> static void store(Warp &warp, const Op &op) {
   uint32_t stride = op.bytes * static_cast<uint32_t>(op.rows.size());
   Access access(warp, op, stride);
   if (access.pattern == Pattern::Row)
-    if (char *to = reachQuick(warp, op, static_cast<Space>(op.mode), access.addresses[access.first], stride,
+    if (char *to = reachQuick(warp, op, static_cast<Space>(op.mode), access.address(access.first), stride,
                               stride * access.count, /*writes=*/true))
       return moveRow<width, false>(warp, op, access, to, stride);
   char *places[kLanes];

@@ -55,13 +55,21 @@ bool Stamps::noteNew(uint64_t offset, uint32_t bytes, const Times &times, Stamp 
   uint32_t units = bytes >> shift;
   if (units > 8)
     return noteMany(writer, reader, units, times, mine, writes);
+  // So few that vectors do not pay, but four at once.
+  if (units == 4)
+    return writes ? noteWrite(writer, reader, 4, times, mine) : noteRead(writer, reader, 4, times, mine);
+#pragma clang loop vectorize(disable) unroll(disable)
   for (uint32_t i = 0; i < units; ++i)
     if (times.isApart(writer[i], mine) || (writes && times.isApart(reader[i], mine)))
       return false;
-  if (writes)
-    std::fill_n(writer, units, mine);
-  else
-    noteRead(writer, reader, units, times, mine);
+  Stamp blocks = times.severalBlocks(), warps = times.severalWarps();
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (uint32_t i = 0; i < units; ++i) {
+    if (writes)
+      writer[i] = mine;
+    else
+      reader[i] = !times.isApart(reader[i], mine) ? mine : reader[i] < times.block ? blocks : warps;
+  }
   return true;
 }
 
