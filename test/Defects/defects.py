@@ -70,13 +70,18 @@ def find(build: Build, only: list[str], baseline: bool) -> int:
                 built |= set(defect.targets.split())
             missing += verdict != "found"
             rows.append([defect.name, defect.room, defect.file, defect.test, *times, verdict])
-            print(f"{defect.name}: {verdict}{', ' + said[:200] if said else ''}", flush=True)
+            print(f"{defect.name}: {verdict}, built in {times[0] or 0} s, tested in {times[1] or 0} s{': ' + said[:200] if said else ''}", flush=True)
     finally:
-        if built and not build.make(" ".join(sorted(built)), "after"):
-            print(f"the source as it was cannot be built, see {build.logs}/after.build")
-    table(rows)
+        restore(build, built)
+        table(rows)
     print(f"{len(defects)} defects, {missing} not found")
     return 1 if missing else 0
+
+
+def restore(build: Build, built: set[str]) -> None:
+    """What was built with a defect, without."""
+    if built and not build.make(" ".join(sorted(built)), "after"):
+        print(f"the source as it was cannot be built, see {build.logs}/after.build")
 
 
 def plant(build: Build, defect: Defect) -> tuple[str, str, list[str]]:
@@ -119,9 +124,8 @@ def draw(build: Build, seed: int, first: int, count: int) -> int:
             print("  ".join(rows[-1]), flush=True)
             index += 1
     finally:
-        if built and not build.make(" ".join(sorted(built)), "after"):
-            print(f"the source as it was cannot be built, see {build.logs}/after.build")
-    table(rows)
+        restore(build, built)
+        table(rows)
     print(f"{index - first} drawn, {found} found")
     return 0
 
