@@ -13,6 +13,7 @@ it; a file with changes that are not committed is never touched. Commit nothing 
 """
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 import time
@@ -96,8 +97,8 @@ def plant(build: Build, defect: Defect) -> tuple[str, str, list[str]]:
 
 
 def draw(build: Build, seed: int, first: int, count: int) -> int:
-    """Entries for drawn.py, and what of the others became."""
-    found, index, built = 0, first, set()
+    """Prints entries for drawn.py, and what became of the others."""
+    found, index, built, entries = 0, first, set(), []
     rows = [["draw", "file", "line", "change", "build s", "test s", "verdict"]]
     mutants = Mutants(build.source, seed)
     try:
@@ -119,13 +120,16 @@ def draw(build: Build, seed: int, first: int, count: int) -> int:
                             print(f"{defect.name}: {outcome} {which} {said[:200]}", flush=True)
                             break
                     times.append(str(seconds_since(begin)))
-            found += verdict.startswith("found")
+            if verdict.startswith("found"):
+                found += 1
+                entries.append(dataclasses.replace(defect, test=which, why="a test of its folder, or a smoke run"))
             rows.append([str(index), mutant.file, str(mutant.line), mutant.change, *(times + [""])[:2], verdict])
             print("  ".join(rows[-1]), flush=True)
             index += 1
     finally:
         restore(build, built)
         table(rows)
+        print(*(f"    {entry}," for entry in entries), sep="\n")
     print(f"{index - first} drawn, {found} found")
     return 0
 
