@@ -23,7 +23,7 @@ config.environment["DSOPT_CACHE"] = os.path.join(cache, "objects")
 venv = os.path.join(config.dsopt_build, "venv", "bin", "python")
 config.substitutions.append(("%python", venv if os.path.exists(venv) else sys.executable))
 # A Python with PyTorch, for tests that say REQUIRES: torch.
-modules = ("torch", "onnx", "onnxscript", "transformers", "numpy")
+modules = ("torch", "onnx", "onnxscript", "transformers", "accelerate", "lightning", "tensorboard", "numpy")
 probe = f"import importlib.util as u, sys; sys.exit(not all(map(u.find_spec, {modules})))"
 for candidate in [os.environ.get("DSOPT_TORCH_PYTHON"), venv]:
     found = candidate and shutil.which(candidate)

@@ -1,47 +1,51 @@
-"""An example of examples/gallery, and its twin in PyTorch: equal losses, and docs/Gallery.md says what differs and what
+"""Examples of examples/gallery, and their twins in PyTorch: equal losses, and docs/Gallery.md says what differs and what
 one sees. With -write the page is written.
 
-usage: gallery.py SOURCE BUILD NAME [-write]   with a Python that has torch, onnxscript and transformers
+usage: gallery.py SOURCE BUILD NAME... [-write]   with a Python that has torch, onnxscript and what the examples import
 """
 import ast
 import difflib
-import importlib.util
+import importlib
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
-source, build, name = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
-gallery = os.path.join(source, "examples", "gallery")
-page, picture = os.path.join(source, "docs", "Gallery.md"), os.path.join(source, "docs", "assets", "gallery", name + ".svg")
+source, build = map(os.path.abspath, sys.argv[1:3])
+writes = sys.argv[-1] == "-write"
+gallery, page = os.path.join(source, "examples", "gallery"), os.path.join(source, "docs", "Gallery.md")
+sys.path.insert(0, os.path.join(source, "test", "Python"))
+
+import forks
+
+#: What examples import that takes long, imported once.
+MODULES = {"bert": ["transformers.trainer", "accelerate"], "lora": ["transformers.trainer", "accelerate"], "tabular": ["lightning"]}
 WIDTH, HEIGHT = 520, 200
 
 
-def code(which):
+def code(name, which):
     with open(os.path.join(gallery, f"{name}_{which}.py")) as file:
         return file.read()
 
 
-def run(which):
+def run(name, which):
     """What a script prints: losses of its steps, and the rest of what it finds."""
     folder = tempfile.mkdtemp()
-    environment = {**os.environ, "DSOPT_BUILD": build, "PYTHONPATH": os.path.join(source, "python"), "OMP_NUM_THREADS": "1",
+    environment = {"DSOPT_BUILD": build, "PYTHONPATH": os.path.join(source, "python"), "OMP_NUM_THREADS": "1",
                    "TOKENIZERS_PARALLELISM": "false", "PYTHONWARNINGS": "ignore"}
     words = [os.path.join(source, "LICENSE")] if name == "gpt" else []
-    done = subprocess.run([sys.executable, os.path.join(gallery, f"{name}_{which}.py"), *words], cwd=folder, env=environment,
-                          capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"wrong: {name}_{which}.py ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}")
-    found = {int(step): float(loss) for step, loss in re.findall(r"^step (\d+) loss ([\d.]+)$", done.stdout, re.M)}
-    rest = re.findall(r"^(?:goes on|held out|epoch|picture|trains)\b.*$", done.stdout, re.M)
+    said, status = forks.run(os.path.join(gallery, f"{name}_{which}.py"), *words, environment=environment, folder=folder)
+    if status:
+        sys.exit(f"wrong: {name}_{which}.py ended with {status}:\n{said[-5000:]}")
+    found = {int(step): float(loss) for step, loss in re.findall(r"^step (\d+) loss ([\d.]+)$", said, re.M)}
+    rest = re.findall(r"^(?:goes on|held out|epoch|picture|trains)\b.*$", said, re.M)
     rest = [line.rstrip() for line in rest]
     return [found[step] for step in range(len(found))], rest
 
 
-def changes():
+def changes(name):
     """The lines that differ."""
-    lines = difflib.unified_diff(code("torch").splitlines(), code("dsopt").splitlines(), n=0, lineterm="")
+    lines = difflib.unified_diff(code(name, "torch").splitlines(), code(name, "dsopt").splitlines(), n=0, lineterm="")
     return "\n".join(line for line in list(lines)[2:] if not line.startswith("@@") and "usage:" not in line)
 
 
@@ -50,7 +54,7 @@ def curve(losses, least, most):
     return [(50 + at * step, 10 + (HEIGHT - 40) * (most - loss) / (most - least)) for at, loss in enumerate(losses)]
 
 
-def drawn(theirs, mine):
+def drawn(name, theirs, mine):
     """Both curves, one over the other."""
     least, most = min(theirs + mine), max(theirs + mine)
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
@@ -67,16 +71,16 @@ def drawn(theirs, mine):
     return "\n".join([*lines, "</svg>"]) + "\n"
 
 
-def section(theirs, mine, rest):
+def section(name, theirs, mine, rest):
     """This example's part of the page."""
     shown = sorted({round(at * (len(mine) - 1) / 5) for at in range(6)})
     rows = "\n".join(f"| {step} | {theirs[step]:.4f} | {mine[step]:.4f} |" for step in shown)
-    about = ast.get_docstring(ast.parse(code("dsopt"))).split("\n\nusage")[0].replace("\n\n", " ").replace("\n", " ")
-    return (f"{about}\n\n```diff\n{changes()}\n```\n\n![Losses of {name}](assets/gallery/{name}.svg)\n\n"
+    about = ast.get_docstring(ast.parse(code(name, "dsopt"))).split("\n\nusage")[0].replace("\n\n", " ").replace("\n", " ")
+    return (f"{about}\n\n```diff\n{changes(name)}\n```\n\n![Losses of {name}](assets/gallery/{name}.svg)\n\n"
             f"| step | PyTorch | dsopt |\n| --- | --- | --- |\n{rows}\n\n```text\n" + "\n".join(rest) + "\n```\n\n")
 
 
-def part(text):
+def part(name, text):
     """Where this example's part is, between two headings."""
     found = re.search(rf"^## .*<!-- {name} -->\n\n", text, re.M)
     if not found:
@@ -85,38 +89,42 @@ def part(text):
     return found.end(), following.start() if following else len(text)
 
 
-for module in {"bert": ["accelerate"], "lora": ["accelerate"], "tabular": ["lightning"]}.get(name, []):
-    if importlib.util.find_spec(module) is None:
-        print(f"{name} needs {module}, which is not installed: passed over\npassed")
-        sys.exit(0)
-(theirs, _), (mine, rest) = run("torch"), run("dsopt")
-worst = max((abs(a - b) for a, b in zip(theirs, mine)), default=1)
-if len(theirs) != len(mine) or len(mine) < 50 or worst > 1e-4 or sum(mine[-10:]) > 7 * mine[0]:
-    sys.exit(f"wrong: losses are {worst} apart: {theirs}, {mine}")
-print(f"{name}: {len(mine)} losses from {mine[0]:.4f} to {mine[-1]:.4f}, at most {worst:.1e} apart")
-with open(page) as file:
-    text = file.read()
-begin, end = part(text)
-if sys.argv[4:] == ["-write"]:
-    os.makedirs(os.path.dirname(picture), exist_ok=True)
-    with open(picture, "w") as file:
-        file.write(drawn(theirs, mine))
-    with open(page, "w") as file:
-        file.write((text[:begin] + section(theirs, mine, rest) + text[end:]).rstrip("\n") + "\n")
-    sys.exit(0)
-# Another processor rounds otherwise: numbers may be a little off.
-numbers = re.compile(r"-?\d+\.\d+")
-there, here = text[begin:end], section(theirs, mine, rest)
-program = there.index("```text")
-if numbers.sub("", there[:program]) != numbers.sub("", here[:here.index("```text")]):
-    sys.exit(f"wrong: docs/Gallery.md has\n{there[:program]}\nexpected\n{here} (gallery.py ... {name} -write writes it)")
-for one, other in zip(re.findall(r"^\| \d.*", there, re.M), re.findall(r"^\| \d.*", here, re.M)):
-    if any(abs(float(a) - float(b)) > 5e-3 for a, b in zip(numbers.findall(one), numbers.findall(other))):
-        sys.exit(f"wrong: docs/Gallery.md has the losses {one}, expected {other}")
-with open(picture) as file:
-    points = [[tuple(map(float, point.split(","))) for point in line.split()] for line in re.findall(r'points="([^"]*)"', file.read())]
-for there, losses in zip(points, (theirs, mine)):
-    here = curve(losses, min(theirs + mine), max(theirs + mine))
-    if len(there) != len(here) or any(abs(a - b) > 2 for one, other in zip(there, here) for a, b in zip(one, other)):
-        sys.exit(f"wrong: {picture} has other curves")
+def compare(name):
+    picture = os.path.join(source, "docs", "assets", "gallery", name + ".svg")
+    (theirs, _), (mine, rest) = run(name, "torch"), run(name, "dsopt")
+    worst = max((abs(a - b) for a, b in zip(theirs, mine)), default=1)
+    if len(theirs) != len(mine) or len(mine) < 50 or worst > 1e-4 or sum(mine[-10:]) > 7 * mine[0]:
+        sys.exit(f"wrong: losses are {worst} apart: {theirs}, {mine}")
+    print(f"{name}: {len(mine)} losses from {mine[0]:.4f} to {mine[-1]:.4f}, at most {worst:.1e} apart")
+    with open(page) as file:
+        text = file.read()
+    begin, end = part(name, text)
+    if writes:
+        os.makedirs(os.path.dirname(picture), exist_ok=True)
+        with open(picture, "w") as file:
+            file.write(drawn(name, theirs, mine))
+        with open(page, "w") as file:
+            file.write((text[:begin] + section(name, theirs, mine, rest) + text[end:]).rstrip("\n") + "\n")
+        return
+    # Another processor rounds otherwise: numbers may be a little off.
+    numbers = re.compile(r"-?\d+\.\d+")
+    there, here = text[begin:end], section(name, theirs, mine, rest)
+    program = there.index("```text")
+    if numbers.sub("", there[:program]) != numbers.sub("", here[:here.index("```text")]):
+        sys.exit(f"wrong: docs/Gallery.md has\n{there[:program]}\nexpected\n{here} (gallery.py ... {name} -write writes it)")
+    for one, other in zip(re.findall(r"^\| \d.*", there, re.M), re.findall(r"^\| \d.*", here, re.M)):
+        if any(abs(float(a) - float(b)) > 5e-3 for a, b in zip(numbers.findall(one), numbers.findall(other))):
+            sys.exit(f"wrong: docs/Gallery.md has the losses {one}, expected {other}")
+    with open(picture) as file:
+        points = [[tuple(map(float, point.split(","))) for point in line.split()] for line in re.findall(r'points="([^"]*)"', file.read())]
+    for there, losses in zip(points, (theirs, mine)):
+        here = curve(losses, min(theirs + mine), max(theirs + mine))
+        if len(there) != len(here) or any(abs(a - b) > 2 for one, other in zip(there, here) for a, b in zip(one, other)):
+            sys.exit(f"wrong: {picture} has other curves")
+
+
+for module in ("torch", "torch.export", "torch.onnx", "onnxscript", *(one for name in sys.argv[3:] for one in MODULES.get(name, []))):
+    importlib.import_module(module)
+for name in sys.argv[3:len(sys.argv) - writes]:
+    compare(name)
 print("passed")

@@ -3,11 +3,8 @@ losses, rates, norms, evaluations and weights. Then loops without accumulate(), 
 
 usage: accelerator.py SOURCE BUILD   with a Python that has torch, transformers and accelerate
 """
-import importlib.util
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import warnings
 
@@ -18,6 +15,7 @@ warnings.filterwarnings("ignore")
 import torch
 import torch.nn.functional as F
 
+import forks
 from checks import check, fails
 
 folder = tempfile.mkdtemp()
@@ -29,33 +27,30 @@ def pairs(values):
 
 
 # The script and its twin.
-if importlib.util.find_spec("accelerate") is None:
-    print("accelerate is not installed: its script is passed over")
-else:
-    script = os.path.join(source, "test", "Python", "Inputs", "accelerate_script.py")
-    lines = open(script).read().splitlines()
-    changed = [line.replace("from accelerate import", "from dsopt.accelerate import").replace("Accelerator(cpu", "Accelerator(dp=2, zero=2, cpu")
-               for line in lines]
-    check(sum(one != other for one, other in zip(lines, changed)) == 2, "the lines that change")
-    twin = os.path.join(folder, "twin.py")
-    with open(twin, "w") as file:
-        file.write("\n".join(changed))
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    found = []
-    for start in (["-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script], [twin]):
-        place = os.path.join(folder, f"found{len(found)}.json")
-        done = subprocess.run([sys.executable, *start, place], env=environment, capture_output=True, text=True)
-        check(done.returncode == 0 and "trained" in done.stdout, f"{start}: {done.stdout[-2000:]} {done.stderr[-4000:]}")
-        found.append(json.load(open(place)))
-    for which, want in found[0].items():
-        got = found[1][which]
-        got["losses"], got["rates"], got["of a pass"] = pairs(got["losses"]), got["rates"][1::2], [got["of a pass"][0] / 2]
-        for name, values in want.items():
-            worst = max(abs(a - b) for a, b in zip(values, got[name]))
-            check(len(values) == len(got[name]) and worst < 1e-4, f"{which}: {name} differs by {worst}: {values}, {got[name]}")
-            print(f"{which}: {len(values)} {name} differ by {worst:.1e} at most")
-        check(len(want["losses"]) == 100 and want["losses"][-1] < want["losses"][0] / 2, want["losses"])
-    print("twins", flush=True)
+script = os.path.join(source, "test", "Python", "Inputs", "accelerate_script.py")
+lines = open(script).read().splitlines()
+changed = [line.replace("from accelerate import", "from dsopt.accelerate import").replace("Accelerator(cpu", "Accelerator(dp=2, zero=2, cpu")
+           for line in lines]
+check(sum(one != other for one, other in zip(lines, changed)) == 2, "the lines that change")
+twin = os.path.join(folder, "twin.py")
+with open(twin, "w") as file:
+    file.write("\n".join(changed))
+environment = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+found = []
+for which, ranks in ((script, 2), (twin, 1)):
+    place = os.path.join(folder, f"found{len(found)}.json")
+    said, status = forks.run(which, place, ranks=ranks, environment=environment)
+    check(status == 0 and "trained" in said, f"{which}: {said[-4000:]}")
+    found.append(json.load(open(place)))
+for which, want in found[0].items():
+    got = found[1][which]
+    got["losses"], got["rates"], got["of a pass"] = pairs(got["losses"]), got["rates"][1::2], [got["of a pass"][0] / 2]
+    for name, values in want.items():
+        worst = max(abs(a - b) for a, b in zip(values, got[name]))
+        check(len(values) == len(got[name]) and worst < 1e-4, f"{which}: {name} differs by {worst}: {values}, {got[name]}")
+        print(f"{which}: {len(values)} {name} differ by {worst:.1e} at most")
+    check(len(want["losses"]) == 100 and want["losses"][-1] < want["losses"][0] / 2, want["losses"])
+print("twins", flush=True)
 
 from dsopt.accelerate import Accelerator
 

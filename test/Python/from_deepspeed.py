@@ -3,18 +3,21 @@ dsopt's are compared with PyTorch's own loop of the same configuration.
 
 usage: from_deepspeed.py SOURCE BUILD   with a Python that has torch, onnxscript and transformers
 """
+import importlib
 import importlib.util
 import os
 import re
-import subprocess
 import sys
 import tempfile
+
+import forks
 
 source, build = map(os.path.abspath, sys.argv[1:3])
 text = open(os.path.join(source, "docs", "FromDeepSpeed.md")).read()
 folder = tempfile.mkdtemp()
-environment = {**os.environ, "DSOPT_BUILD": build, "PYTHONPATH": os.path.join(source, "python"), "DS_ACCELERATOR": "cpu",
+environment = {"DSOPT_BUILD": build, "PYTHONPATH": os.path.join(source, "python"), "DS_ACCELERATOR": "cpu",
                "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+importlib.import_module("transformers.trainer")  # once, for all scripts
 REFERENCE = '''
 import json, math, torch
 config = json.load(open("ds_config.json"))
@@ -43,23 +46,23 @@ def write(name, content):
         file.write(content)
 
 
-def losses(words):
-    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
-    found = [float(loss) for loss in re.findall(r"step \d+ loss ([\d.]+)", done.stdout)]
-    if done.returncode or len(found) != 12:
-        sys.exit(f"{' '.join(words)} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}")
+def losses(script, ranks=1):
+    said, status = forks.run(os.path.join(folder, script), ranks=ranks, environment=environment, folder=folder)
+    found = [float(loss) for loss in re.findall(r"step \d+ loss ([\d.]+)", said)]
+    if status or len(found) != 12:
+        sys.exit(f"{script} ended with {status}:\n{said[-4000:]}")
     return found
 
 
 write("ds_config.json", re.search(r"```json\n(.*?)```", text, re.S).group(1))
 for name, code in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", text, re.S):
     write(name, code)
-mine = losses([sys.executable, "train_dsopt.py"])
+mine = losses("train_dsopt.py")
 script = open(os.path.join(folder, "train_dsopt.py")).read()
 write("reference.py", script[:script.index("example =")].replace("import dsopt\n", "") + REFERENCE)
-others = {"PyTorch": losses([sys.executable, "reference.py"])}
+others = {"PyTorch": losses("reference.py")}
 if importlib.util.find_spec("deepspeed"):
-    others["DeepSpeed"] = losses([sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=2", "train_deepspeed.py"])
+    others["DeepSpeed"] = losses("train_deepspeed.py", ranks=2)
 else:
     print("left out: DeepSpeed is not installed")
 for name, theirs in others.items():

@@ -1,7 +1,7 @@
 """torch.nn.functional's losses, EmbeddingBag, Fourier transforms and samplers, as PyTorch's exporters write
 them: the loss and every gradient are PyTorch's in double precision.
 
-usage: losses.py SOURCE DSOPT   with a Python that has torch and onnxscript
+usage: functional.py SOURCE BUILD   with a Python that has torch and onnxscript
 """
 import copy
 import json
@@ -12,7 +12,8 @@ import sys
 import tempfile
 import warnings
 
-source, dsopt = sys.argv[1:3]
+source = sys.argv[1]
+dsopt = os.path.join(sys.argv[2], "bin", "dsopt")
 warnings.filterwarnings("ignore")
 logging.disable(logging.WARNING)
 
@@ -211,3 +212,4 @@ check("bags", bags, "dynamo")
 check("bags", bags, "torchscript", opset=18)
 check("transforms", fourier, "dynamo")
 check("samplers and functions", sampling | functions, "dynamo")
+print("passed")

@@ -5,18 +5,17 @@ usage: hf.py SOURCE BUILD   with a Python that has torch, transformers and accel
 """
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import warnings
 
-from start import needs, source
-
-needs("accelerate", "transformers.Trainer needs accelerate, which is not installed")
+from start import source
 
 import numpy as np
+import torch
+import transformers.trainer
 
 import dsopt
+import forks
 from checks import check, fails
 
 folder = tempfile.mkdtemp()
@@ -31,10 +30,10 @@ twin = os.path.join(folder, "twin.py")
 with open(twin, "w") as file:
     file.write("\n".join(changed))
 theirs, ours = os.path.join(folder, "theirs"), os.path.join(folder, "ours")
-environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script, theirs],
-               env=environment, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
-subprocess.run([sys.executable, twin, ours], env=environment, check=True, stdout=subprocess.DEVNULL)
+environment = {"OMP_NUM_THREADS": "1"}
+for which, place, ranks in ((script, theirs, 2), (twin, ours, 1)):
+    said, status = forks.run(which, place, ranks=ranks, environment=environment)
+    check(status == 0, f"{which}: {said[-4000:]}")
 for which in ("gpt2", "bert"):
     want, got = (json.load(open(os.path.join(place, which, "log.json"))) for place in (theirs, ours))
     for key in ("loss", "learning_rate", "grad_norm", "eval_loss", "epoch", *(["eval_rows", "eval_labels"] if which == "bert" else [])):
@@ -52,9 +51,6 @@ for which in ("gpt2", "bert"):
     for name, value in weights[0].items():
         check(np.allclose(value, weights[1][name], atol=1e-3), f"{which}: {name} after training")
 print("twins", flush=True)
-
-import torch
-import transformers
 
 warnings.filterwarnings("ignore")
 

@@ -5,20 +5,17 @@ usage: hf_predictions.py SOURCE BUILD   with a Python that has torch, transforme
 """
 import json
 import os
-import subprocess
-import sys
 import tempfile
 import warnings
 
-from start import needs, source
-
-needs("accelerate", "transformers.Trainer needs accelerate, which is not installed")
+from start import source
 
 import numpy as np
 import torch
-import transformers
+import transformers.trainer
 
 import dsopt
+import forks
 from checks import check, fails
 from hf_models import TwoLayers, bert
 
@@ -31,12 +28,11 @@ text = open(script).read()
 twin = os.path.join(folder, "twin.py")
 with open(twin, "w") as file:
     file.write(text.replace("import transformers\n", "import transformers, dsopt\n").replace("transformers.Trainer(", "dsopt.hf.Trainer(dp=2, "))
-environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", script]
+environment = {"OMP_NUM_THREADS": "1"}
 places = [os.path.join(folder, name) for name in ("theirs", "ours")]
-for words, place in zip((launch, [sys.executable, twin]), places):
-    done = subprocess.run([*words, place], env=environment, capture_output=True, text=True)
-    check(done.returncode == 0, f"{words}: {done.stderr[-3000:]}")
+for which, place, ranks in zip((script, twin), places, (2, 1)):
+    said, status = forks.run(which, place, ranks=ranks, environment=environment)
+    check(status == 0, f"{which}: {said[-3000:]}")
 
 
 def leaves(value):

@@ -8,18 +8,17 @@ import copy
 import json
 import logging
 import os
-import subprocess
-import sys
 import tempfile
 import warnings
 
-from start import needs, source
+from start import source
 
-needs("lightning", "lightning is not installed")
-
+import lightning
 import torch
+from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, ReduceLROnPlateau
 
 import dsopt
+import forks
 from checks import check, fails
 
 folder = tempfile.mkdtemp()
@@ -33,12 +32,12 @@ check(sum(one != other for one, other in zip(lines, changed)) == 2, "the lines t
 twin = os.path.join(folder, "twin.py")
 with open(twin, "w") as file:
     file.write("\n".join(changed))
-environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
+environment = {"OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
 kept = []
-for which in (script, twin):
+for which, ranks in ((script, 2), (twin, 1)):
     place = os.path.join(folder, f"kept{len(kept)}")
-    done = subprocess.run([sys.executable, which, place], env=environment, cwd=folder, capture_output=True, text=True)
-    check(done.returncode == 0, f"{which}: {done.stdout[-2000:]} {done.stderr[-4000:]}")
+    said, status = forks.run(which, place, ranks=ranks, environment=environment, folder=folder)
+    check(status == 0, f"{which}: {said[-4000:]}")
     kept.append(json.load(open(os.path.join(place, "kept.json"))))
 want, got = kept
 check(len(want["train"]) == 100 and want["epoch"] == got["epoch"] and want["world"] == got["world"] == 2, f"{want}, {got}")
@@ -52,9 +51,6 @@ for name, most in (("train", 1e-4), ("validation", 1e-4), ("norms", 1e-3)):
     check(worst < most, f"{name} differs by {worst}: {want[name]} and {got[name]}")
     print(f"{name}: {len(flat)} numbers differ by {worst:.1e} at most")
 print("twins", flush=True)
-
-import lightning
-from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, ReduceLROnPlateau
 
 warnings.filterwarnings("ignore")
 logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
