@@ -277,6 +277,8 @@ TEST_F(Access, EachLaneGetsItsOwn) {
        "ld.global.b32 %v, [%y];\n" + back);
   runs(mine + "setp.eq.u32 %q, %thread, 31; selp.b32 %w, 0, %thread, %q;\n" + at +
        "ld.global.b32 %v, [%y];\n" + back);
+  for (const char *lanes : {"3", "7", "15", "30"})
+    runs(mine + "and.b32 %w, %thread, " + lanes + ";\n" + at + "ld.global.b32 %v, [%y];\n" + back);
   runs(mine + "ld.global.b32 %v, [%base+20];\nsetp.ne.u32 %q, %v, 5;\n@%q trap;");
   // Into wider registers, with the sign and without.
   runs("mov.b16 %h, -3; st.global.b8 [%x], %h; ld.global.s8 %v, [%x]; setp.ne.s32 %q, %v, -3;\n@%q trap;\n"
