@@ -20,7 +20,7 @@ from torch import nn
 import dsopt
 
 torch.manual_seed(0)
-torch.set_num_threads(2)
+torch.set_num_threads(1)
 folder = tempfile.mkdtemp()
 
 

@@ -4,6 +4,7 @@ usage: together.py SOURCE BUILD MODULE,... NAME...   each NAME.py of this folder
 """
 import importlib
 import os
+import resource
 import sys
 import time
 
@@ -13,12 +14,14 @@ source, build, modules, *names = sys.argv[1:]
 here = os.path.dirname(os.path.abspath(__file__))
 for module in modules.split(","):
     importlib.import_module(module)
+sys.modules["torch"].set_num_threads(1)  # models are tiny, and threads that wait for each other spin
 failed = []
 for name in names:
-    begin = time.time()
+    begin, used = time.time(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
     said, status = forks.run(os.path.join(here, name + ".py"), source, build)
     passed = status == 0 and said.rstrip().endswith("passed")
-    print(f"{said}== {name}: {'passed' if passed else f'failed with {status}'} after {time.time() - begin:.1f} s", flush=True)
+    print(f"{said}== {name}: {'passed' if passed else f'failed with {status}'} after {time.time() - begin:.1f} s, "
+          f"{sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2]) - used:.1f} of a core", flush=True)
     if not passed:
         failed.append(name)
 sys.exit(f"failed: {' '.join(failed)}" if failed else 0)
