@@ -76,6 +76,11 @@ class Affected:
                     self.made_of.setdefault(name, set()).add(output)
                 elif line:
                     output = line.split(":")[0]
+            # What TableGen writes has files of its own that say what it read.
+            for file in glob.glob(os.path.join(self.build, "include", "**", "*.d"), recursive=True):
+                for name in open(file).read().replace("\\\n", " ").partition(":")[2].split():
+                    name = os.path.normpath(os.path.join(self.build, name))
+                    self.made_of.setdefault(name, set()).add(os.path.relpath(file[: -len(".d")], self.build))
         found, todo = set(), [os.path.join(self.source, path)]
         while todo:
             for output in self.made_of.get(todo.pop(), ()):
@@ -94,45 +99,53 @@ class Affected:
 
     def add_source(self, path):
         objects = {output for output in self.dependents(path) if output.endswith(".o")}
-        own = f"/{os.path.basename(path)}.o"
-        direct = {output for output in objects if output.endswith(own)}
+        is_test = path.startswith("test/")
+        inputs = {program: set(self.ninja("-t", "inputs", program)) & objects for program in self.programs()}
+        homes = {program: self.home(program) for program in inputs}
+        own = os.path.dirname(path) if is_test else self.mirror(path, homes.values())
         for program, units in self.programs().items():
-            inputs = set(self.ninja("-t", "inputs", program))
-            if not inputs & objects:
+            if not inputs[program]:
                 continue
-            # A library that all tools share is in every one of their tests: those of its own room are close.
-            folder = os.path.dirname(program)
-            is_close = inputs & direct and "lib/libdsopt.so" not in inputs or folder in map(self.mirror, [path])
+            # What all tools share is in every one of their tests: those of its own room are close.
             for unit in units:
-                self.add_test(unit, 1 if is_close else 4)
-            if is_close:
+                self.add_test(unit, 1 if homes[program] == own else 4)
+            if homes[program] == own:
                 self.targets.add(program)
-        rooms = {self.mirror(path)} if not path.startswith("test/") else set()
+        rooms = set() if is_test else {self.mirror(path, self.folders())}
         stem = kebab(os.path.splitext(os.path.basename(path))[0])
         for test in self.lit_tests("test"):
             if re.fullmatch(re.escape(stem) + r"(-[a-z-]+)?\.(mlir|test)", os.path.basename(test)):
                 self.add_test(test, 1)
         for room in rooms - {None}:
             self.add_folder(room, 2)
-        for room in {self.mirror(re.sub(r"/CMakeFiles/.*", "/x", output)) for output in objects} - rooms - {None}:
+        for room in {self.mirror(output.replace("/CMakeFiles/", "/"), self.folders()) for output in objects} - rooms - {None}:
             self.add_folder(room, 3)
-        if not path.startswith("test/"):
+        if not is_test:
             self.targets.add("dsopt-driver")
 
-    def mirror(self, path):
-        """The folder of tests that is the nearest to a source's: lib/Transforms/Fuse has test/Transforms/Fuse."""
+    def home(self, program):
+        """The folder of a unit test's own sources."""
+        name = os.path.basename(program)
+        objects = (re.match(rf"(test/.*)/CMakeFiles/{re.escape(name)}\.dir/", line) for line in self.ninja("-t", "inputs", program))
+        return next((found.group(1) for found in objects if found), None)
+
+    def folders(self):
+        """Those that have tests of lit."""
+        if not hasattr(self, "with_tests"):
+            self.with_tests = {os.path.dirname(test) for test in self.lit_tests("test")}
+        return self.with_tests
+
+    def mirror(self, path, folders):
+        """Of the folders the nearest to a source's: lib/Transforms/Fuse has test/Transforms/Fuse."""
         parts = path.split("/")
         if parts[:2] == ["include", "dsopt"]:
             parts = parts[1:]
         if parts[0] not in ("lib", "dsopt", "tools"):
             return None
         parts = parts[1:-1]
-        while parts:
-            folder = os.path.join("test", *parts)
-            if self.lit_tests(folder) or os.path.isdir(os.path.join(self.build, folder)) and folder.count("/") > 1:
-                return folder
+        while parts and os.path.join("test", *parts) not in folders:
             parts.pop()
-        return None
+        return os.path.join("test", *parts) if parts else None
 
     # Scripts.
 
@@ -189,12 +202,13 @@ class Affected:
 
     def add_mentions(self, path, distance):
         """Tests that name a file, or the folder of a model."""
-        name = os.path.basename(path)
-        if path.startswith("test/Models/"):
-            name = path.split("/")[2]
-        pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
+        name = path.split("/")[2] if path.startswith("test/Models/") else os.path.basename(path)
+        pattern = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])")
+        # test/Python/together.py is given names.
+        alone = re.compile(rf"^RUN:.* {re.escape(os.path.splitext(name)[0])}( |$)", re.M)
         for test in self.lit_tests("test"):
-            if pattern.search(open(os.path.join(self.source, test), errors="replace").read()):
+            text = open(os.path.join(self.source, test), errors="replace").read()
+            if pattern.search(text) or os.path.dirname(path) == os.path.dirname(test) and alone.search(text):
                 self.add_test(test, distance)
 
     # What is to be built for tests.
