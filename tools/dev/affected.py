@@ -82,6 +82,9 @@ class Affected:
                     name = os.path.normpath(os.path.join(self.build, name))
                     self.made_of.setdefault(name, set()).add(os.path.relpath(file[: -len(".d")], self.build))
         found, todo = set(), [os.path.join(self.source, path)]
+        if path.endswith(".td"):
+            # A table's own name is in no record; what is written of it lies where it does.
+            todo += glob.glob(os.path.join(self.build, os.path.dirname(path), "*.inc"))
         while todo:
             for output in self.made_of.get(todo.pop(), ()):
                 if output not in found:
