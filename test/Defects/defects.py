@@ -99,31 +99,31 @@ def plant(build: Build, defect: Defect) -> tuple[str, str, list[str]]:
 def draw(build: Build, seed: int, first: int, count: int) -> int:
     """Prints entries for drawn.py, and what became of the others."""
     found, index, built, entries = 0, first, set(), []
-    rows = [["draw", "file", "line", "change", "build s", "test s", "verdict"]]
+    rows = [["draw", "file", "line", "change", "seconds", "verdict"]]
     mutants = Mutants(build.source, seed)
     try:
         while found < count:
             mutant = mutants.at(index)
             defect = mutant.defect()
-            verdict, times, which = "NOT FOUND", ["", ""], ""
+            verdict, took = "NOT FOUND", 0
             with changed(build.source, defect):
                 begin = time.monotonic()
-                if not build.make(defect.targets, defect.name):
-                    verdict = "does not build"
-                else:
-                    built |= set(defect.targets.split())
-                    times, begin = [str(seconds_since(begin))], time.monotonic()
-                    for test in mutant.tests(build.source):
-                        outcome, which, said = build.test(test, defect.name)
-                        if outcome not in ("passed", "nothing ran", "unsupported"):
-                            verdict = f"found by {which}" if outcome == "failed" else f"NOT FOUND: {which} {outcome}"
-                            print(f"{defect.name}: {outcome} {which} {said[:200]}", flush=True)
-                            break
-                    times.append(str(seconds_since(begin)))
-            if verdict.startswith("found"):
-                found += 1
-                entries.append(dataclasses.replace(defect, test=which, why="a test of its folder, or a smoke run"))
-            rows.append([str(index), mutant.file, str(mutant.line), mutant.change, *(times + [""])[:2], verdict])
+                for targets, test in mutant.stages(build.source):
+                    built |= set(targets.split())
+                    if not build.make(targets, defect.name):
+                        verdict = "does not build"
+                        break
+                    outcome, which, said = build.test(test, defect.name)
+                    if outcome == "failed":
+                        verdict = f"found by {which}: {said[:120]}"
+                        entries.append(dataclasses.replace(defect, targets=targets, test=which, why="a test of its folder, or a smoke run"))
+                        break
+                    if outcome not in ("passed", "nothing ran", "unsupported"):
+                        verdict = f"NOT FOUND: {which} {outcome}"
+                        break
+                took = seconds_since(begin)
+            found += verdict.startswith("found")
+            rows.append([str(index), mutant.file, str(mutant.line), mutant.change, str(took), verdict])
             print("  ".join(rows[-1]), flush=True)
             index += 1
     finally:

@@ -55,8 +55,8 @@ class Mutant:
         new = old[:self.begin - begin] + self.new + old[self.end - begin:]
         folder = os.path.dirname(self.file)
         room = "python" if folder.startswith("python") else " ".join(folder.split("/")[1:3])
-        return Defect(f"drawn-{self.seed}-{self.index}", room, f"line {self.line}: {self.change}", self.file, old, new,
-                      " ".join([TOOLS, *self.google()]), "", "", drawn=f"seed {self.seed}, draw {self.index}")
+        return Defect(f"drawn-{self.seed}-{self.index}", room, f"line {self.line}: {self.change}", self.file, old, new, "", "", "",
+                      drawn=f"seed {self.seed}, draw {self.index}")
 
     def folder(self) -> str:
         """Of test/, the one that the file's folder is like."""
@@ -65,12 +65,14 @@ class Mutant:
     def google(self) -> list[str]:
         return [f"DsoptRuntime{name}" for name in GOOGLE.get(self.folder(), "").split()] + OTHERS.get(self.folder(), "").split()
 
-    def tests(self, source: str) -> list[str]:
-        tests = [f"{name}:*" for name in self.google()]
+    def stages(self, source: str) -> list[tuple[str, str]]:
+        """Targets and a test of theirs, those that take the least first."""
+        stages = [(name, f"{name}:*") for name in self.google()]
         place = os.path.join(source, "test", self.folder())
         if os.path.isdir(place) and not self.folder().startswith("Runtime"):
-            tests.append(self.folder())
-        return [*tests, "Smoke"]
+            passes = self.folder().startswith(("Transforms", "Dialect", "Interfaces"))
+            stages.append(("dsopt-opt" if passes else TOOLS, self.folder()))
+        return [*stages, (TOOLS, "Smoke")]
 
 
 class Mutants:
