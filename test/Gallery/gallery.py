@@ -5,7 +5,6 @@ usage: gallery.py SOURCE BUILD NAME... [-write]   with a Python that has torch, 
 """
 import ast
 import difflib
-import importlib
 import os
 import re
 import sys
@@ -123,8 +122,7 @@ def compare(name):
             sys.exit(f"wrong: {picture} has other curves")
 
 
-for module in ("torch", "torch.export", "torch.onnx", "onnxscript", *(one for name in sys.argv[3:] for one in MODULES.get(name, []))):
-    importlib.import_module(module)
+forks.prepare([one for name in sys.argv[3:] for one in MODULES.get(name, [])])
 for name in sys.argv[3:len(sys.argv) - writes]:
     compare(name)
 print("passed")

@@ -1,5 +1,8 @@
 """Scripts in processes of their own that have PyTorch already: forked, since importing it takes longer than most of them."""
 import atexit
+import copy
+import functools
+import importlib
 import os
 import runpy
 import socket
@@ -7,6 +10,27 @@ import sys
 import tempfile
 import traceback
 import warnings
+
+
+def prepare(modules):
+    """Imports what takes long, for all scripts. PyTorch's newer exporter reads the sources of hundreds of functions for its table
+    of what writes which operation, anew for each model: here it is made once and copied."""
+    for module in ("torch", "torch.export", "torch.onnx", "onnxscript", *modules):
+        importlib.import_module(module)
+    registry = importlib.import_module("torch.onnx._internal.exporter._registration").ONNXRegistry
+    make = functools.lru_cache(maxsize=None)(registry.from_torchlib)
+
+    def copied(opset_version=18):
+        table = copy.copy(make(opset_version=opset_version))
+        table.functions = {target: list(functions) for target, functions in table.functions.items()}
+        return table
+
+    registry.from_torchlib = staticmethod(copied)
+    torch = sys.modules["torch"]
+    torch.set_num_threads(1)  # models are tiny, and threads that wait for each other spin
+    # What the first model brings in belongs to all.
+    program = torch.export.export(torch.nn.Tanh(), (torch.zeros(2),))
+    torch.onnx.export(program, (), None, opset_version=20, dynamo=True, optimize=False, verbose=False)
 
 
 def _run(script, words, environment, said, errors):

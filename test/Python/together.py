@@ -1,8 +1,7 @@
 """Tests that need the same packages, one after the other, each in a process that is forked once these are imported.
 
-usage: together.py SOURCE BUILD MODULE,... NAME...   each NAME.py of this folder says "passed"
+usage: together.py SOURCE BUILD MODULE,...|- NAME...   each NAME.py of this folder says "passed"
 """
-import importlib
 import os
 import resource
 import sys
@@ -12,9 +11,7 @@ import forks
 
 source, build, modules, *names = sys.argv[1:]
 here = os.path.dirname(os.path.abspath(__file__))
-for module in modules.split(","):
-    importlib.import_module(module)
-sys.modules["torch"].set_num_threads(1)  # models are tiny, and threads that wait for each other spin
+forks.prepare(modules.split(",") if modules != "-" else [])
 failed = []
 for name in names:
     begin, used = time.time(), sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
