@@ -186,8 +186,8 @@ TEST_F(Run, RestartsEndAndAreNotForEverything) {
   EXPECT_EQ(run(TINY2, "-restarts=1"), 1);
   EXPECT_EQ(output,
             "dsopt: error: option -restarts needs -save=DIR, to begin again at its newest checkpoint\n");
-  EXPECT_EQ(shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " DSOPT_RUN " " TINY2
-                  " -data=data.npz -restarts=1 -save=saved"),
+  EXPECT_EQ(shell("RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost" + freePort() +
+                  " " DSOPT_RUN " " TINY2 " -data=data.npz -restarts=1 -save=saved"),
             1);
   EXPECT_TRUE(says("option -restarts is for ranks that are started here")) << output;
   // The same loss each time.
@@ -218,9 +218,8 @@ TEST_F(Run, AConnectionThatBreaksIsSaidOnce) {
 
 TEST_F(Run, EveryLaunchedRankSaysWhatIsWrongWithIt) {
   // Rank 0, which would say it for them, does not come.
-  std::string start =
-      "DSOPT_LAUNCH_TIMEOUT=4 RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " DSOPT_RUN " " TINY2
-      " ";
+  std::string start = "DSOPT_LAUNCH_TIMEOUT=4 RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost" + freePort() +
+                      " " DSOPT_RUN " " TINY2 " ";
   EXPECT_EQ(shell(start + "-data=no.npz"), 1);
   EXPECT_EQ(output, "dsopt: error: rank 1: no.npz: cannot be read: No such file or directory\n");
   EXPECT_EQ(shell(start + "-data=data.npz -stesp=3"), 1);

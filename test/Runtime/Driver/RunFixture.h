@@ -84,10 +84,8 @@ protected:
     std::string lines = log();
     return lines.empty() ? "" : lines.substr(lines.rfind('\n', lines.size() - 2) + 1);
   }
-  /// Two ranks of TINY2 as a launcher starts them, on hosts of their own or one; their output goes to
-  /// rank0.txt and rank1.txt, and `then` comes after them.
-  int launched(const std::string &options, const std::string &then, bool apart = false,
-               const std::string &before = "") {
+  /// ` MASTER_PORT=` and a port on which nobody listens, other tests that run at the same time included.
+  static std::string freePort() {
     int probe = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -95,8 +93,13 @@ protected:
     bind(probe, reinterpret_cast<sockaddr *>(&address), bytes);
     getsockname(probe, reinterpret_cast<sockaddr *>(&address), &bytes);
     close(probe);
-    std::string text = before + "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=" +
-                       std::to_string(ntohs(address.sin_port));
+    return " MASTER_PORT=" + std::to_string(ntohs(address.sin_port));
+  }
+  /// Two ranks of TINY2 as a launcher starts them, on hosts of their own or one; their output goes to
+  /// rank0.txt and rank1.txt, and `then` comes after them.
+  int launched(const std::string &options, const std::string &then, bool apart = false,
+               const std::string &before = "") {
+    std::string text = before + "export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1" + freePort();
     for (std::string rank : {"0", "1"})
       text += "; " + (apart ? "DSOPT_HOST=host" + rank + " " : "") + "RANK=" + rank +
               " " DSOPT_RUN " " TINY2 " -data=data.npz -weights=. " + options + " > rank" + rank +

@@ -98,10 +98,10 @@ TEST_F(Run, WhatIsWrongIsSaidOnceBeforeAnyWork) {
          "cannot read 'nowhere/tiny.bin', which holds parameter 'w': No such file or directory");
   expect("OMPI_COMM_WORLD_SIZE=3 " + start + "-data=data.npz",
          "the launcher started 3 ranks; the program was compiled for 2 (dp 2 x pp 1)");
-  expect("DSOPT_LAUNCH_TIMEOUT=1 RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost MASTER_PORT=1 " + start +
+  expect("DSOPT_LAUNCH_TIMEOUT=1 RANK=1 WORLD_SIZE=3 MASTER_ADDR=localhost" + freePort() + " " + start +
              "-data=data.npz",
          "rank 1: the launcher started 3 ranks; the program was compiled for 2 (dp 2 x pp 1)");
-  expect("RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " + start + "-data=data.npz",
+  expect("RANK=2 WORLD_SIZE=2 MASTER_ADDR=localhost" + freePort() + " " + start + "-data=data.npz",
          "RANK=2: expected 0 to 1, since WORLD_SIZE=2");
   expect(DSOPT_RUN " data.npz",
          "data.npz: cannot be loaded as a dsopt program: ./data.npz: invalid ELF header");
@@ -265,8 +265,8 @@ TEST_F(Run, AFileCutWithinItsLastPageIsNoticedBeforeASaveAndAtTheEnd) {
 }
 
 TEST_F(Run, TooFewOpenFilesForAWorldAreSaidBeforeItMeets) {
-  EXPECT_EQ(shell("ulimit -n 40; RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost MASTER_PORT=1 " DSOPT_RUN " " TINY2
-                  " -data=data.npz -weights=. -quiet"),
+  EXPECT_EQ(shell("ulimit -n 40; RANK=0 WORLD_SIZE=2 MASTER_ADDR=localhost" + freePort() +
+                  " " DSOPT_RUN " " TINY2 " -data=data.npz -weights=. -quiet"),
             1);
   EXPECT_EQ(
       output,
