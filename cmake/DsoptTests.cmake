@@ -26,6 +26,9 @@ function(dsopt_unit_test name program)
     # Open MPI is not theirs to judge, and three ranks have all threads that there are.
     list(APPEND ARG_ENVIRONMENT "GTEST_FILTER=-*MPI*:*4:*5:*8" ASAN_OPTIONS=detect_leaks=0)
   endif()
+  # Quoted: filters have stars.
+  list(TRANSFORM ARG_ENVIRONMENT REPLACE "(.+)" "'\\1'")
+  list(TRANSFORM ARG_UNPARSED_ARGUMENTS REPLACE "(.+)" "'\\1'")
   list(JOIN ARG_ENVIRONMENT " " environment)
   list(JOIN ARG_UNPARSED_ARGUMENTS " " arguments)
   file(GENERATE OUTPUT ${CMAKE_BINARY_DIR}/units/${name}.${suffix}
