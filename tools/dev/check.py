@@ -53,7 +53,7 @@ def main():
     parser.add_argument("source")
     parser.add_argument("--cache", required=True)
     parser.add_argument("paths", nargs="*")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     start = time.monotonic()
     build = os.path.abspath(options.build)
     affected = Affected(build, options.source)
