@@ -1,6 +1,5 @@
 """How long each test took, kept beside the other caches so that another clone begins with the longest, too."""
 import os
-import shutil
 import tempfile
 
 NAME = ".lit_test_times.txt"
@@ -11,24 +10,33 @@ def path_in(cache, build, folder):
     return os.path.join(cache, "times", os.path.relpath(folder, build).replace(os.sep, "-") + ".txt")
 
 
-def copy(source, target):
+def read(path):
+    """lit's lines, by test: seconds, below 0 where it failed."""
+    if not os.path.exists(path):
+        return {}
+    with open(path) as file:
+        return {name.strip(): seconds for seconds, name in (line.split(maxsplit=1) for line in file)}
+
+
+def write(times, path):
     """Whole or not at all: other clones read and write at the same time."""
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    descriptor, part = tempfile.mkstemp(dir=os.path.dirname(target))
-    os.close(descriptor)
-    shutil.copyfile(source, part)
-    os.replace(part, target)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    descriptor, part = tempfile.mkstemp(dir=os.path.dirname(path))
+    with open(descriptor, "w") as file:
+        file.writelines(f"{seconds} {name}\n" for name, seconds in times.items())
+    os.replace(part, path)
 
 
 def take(cache, build, folders):
-    """For suites that have not run here yet."""
+    """For tests that have not run here yet."""
     for folder in folders:
-        source, target = path_in(cache, build, folder), os.path.join(folder, NAME)
-        if os.path.exists(source) and not os.path.exists(target):
-            copy(source, target)
+        own = os.path.join(folder, NAME)
+        known = read(path_in(cache, build, folder))
+        if known:
+            write({**known, **read(own)}, own)
 
 
 def keep(cache, build, folders):
     for folder in folders:
-        if os.path.exists(os.path.join(folder, NAME)):
-            copy(os.path.join(folder, NAME), path_in(cache, build, folder))
+        stored = path_in(cache, build, folder)
+        write({**read(stored), **read(os.path.join(folder, NAME))}, stored)
