@@ -103,11 +103,12 @@ class Affected:
     def add_source(self, path):
         objects = {output for output in self.dependents(path) if output.endswith(".o")}
         is_test = path.startswith("test/")
-        inputs = {program: set(self.ninja("-t", "inputs", program)) & objects for program in self.programs()}
-        homes = {program: self.home(program) for program in inputs}
+        programs = self.programs()
+        inputs = {program: self.ninja("-t", "inputs", program) for program in programs}
+        homes = {program: self.home(program, inputs[program]) for program in programs}
         own = os.path.dirname(path) if is_test else self.mirror(path, homes.values())
-        for program, units in self.programs().items():
-            if not inputs[program]:
+        for program, units in programs.items():
+            if objects.isdisjoint(inputs[program]):
                 continue
             # What all tools share is in every one of their tests: those of its own room are close.
             for unit in units:
@@ -126,10 +127,10 @@ class Affected:
         if not is_test:
             self.targets.add("dsopt-driver")
 
-    def home(self, program):
+    def home(self, program, inputs):
         """The folder of a unit test's own sources."""
-        name = os.path.basename(program)
-        objects = (re.match(rf"(test/.*)/CMakeFiles/{re.escape(name)}\.dir/", line) for line in self.ninja("-t", "inputs", program))
+        name = re.escape(os.path.basename(program))
+        objects = (re.match(rf"(test/.*)/CMakeFiles/{name}\.dir/", line) for line in inputs)
         return next((found.group(1) for found in objects if found), None)
 
     def folders(self):
@@ -190,8 +191,7 @@ class Affected:
                 continue
             for module in modules:
                 place = module.replace(".", "/")
-                tops = ("python", *sorted({os.path.dirname(script) for script in (path,)}), "test/Execution", "test/Fuzz", "test/Faults", "test/Python")
-                for top in tops:
+                for top in ("python", folder, "test/Execution", "test/Fuzz", "test/Faults", "test/Python"):
                     yield from (os.path.join(top, place + ".py"), os.path.join(top, place, "__init__.py"))
 
     def add_script(self, path):
@@ -219,7 +219,7 @@ class Affected:
     def targets_of(self, tests):
         """Targets that tests need, by what their RUN lines name."""
         programs = {unit: program for program, units in self.programs().items() for unit in units}
-        needed = set(self.targets) if self.targets else set()
+        needed = set(self.targets)
         for test in tests:
             if test.startswith(UNITS):
                 needed.add(programs[test])

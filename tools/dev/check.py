@@ -23,22 +23,21 @@ UNKNOWN = 4.0  # seconds that a test takes which has never run
 def times_of(build):
     """Seconds of tests by their paths, as the last runs had them."""
     found = {}
-    for folder, top in (("test", "test"), ("units", "units")):
-        path = os.path.join(build, folder, stored_times.NAME)
-        for line in open(path) if os.path.exists(path) else ():
-            seconds, name = line.split(maxsplit=1)
-            found[os.path.join(top, name.strip())] = abs(float(seconds))
+    for folder in ("test", "units"):
+        for name, seconds in stored_times.read(os.path.join(build, folder, stored_times.NAME)).items():
+            found[os.path.join(folder, name)] = abs(float(seconds))
     return found
 
 
 def choose(distance, times, seconds):
     """The closest tests of which `seconds` of all processors have room for, short ones first; those that a path names
-    are in it in any case. Returns what is run and what is not."""
-    chosen, left = [], []
+    are in it in any case."""
+    chosen = []
     for test in sorted(distance, key=lambda test: (distance[test], times.get(test, UNKNOWN), test)):
         seconds -= times.get(test, UNKNOWN)
-        (chosen if distance[test] == 0 or seconds > 0 else left).append(test)
-    return chosen, left
+        if distance[test] == 0 or seconds > 0:
+            chosen.append(test)
+    return chosen
 
 
 def not_run(left):
@@ -76,12 +75,12 @@ def main():
     # What is not built yet may take all of the time.
     times, row = times_of(build), Row()
     workers = os.cpu_count()
-    chosen, _ = choose(affected.distance, times, BUDGET * workers)
+    chosen = choose(affected.distance, times, BUDGET * workers)
     if measured(row, run_ninja, build, affected.targets_of(chosen)):
         print(f"not run: anything, since {', '.join(options.paths)} cannot be built")
         sys.exit(1)
     room = max(LEAST, BUDGET - (time.monotonic() - start))
-    chosen, left = choose({test: affected.distance[test] for test in chosen}, times, room * workers)
+    chosen = choose({test: affected.distance[test] for test in chosen}, times, room * workers)
     left = sorted(set(affected.distance) - set(chosen))
     table = {}
     _, failed, left_out = run_lit(build, [os.path.join(build, test) for test in chosen], workers, table, nightly=False)
