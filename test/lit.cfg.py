@@ -16,10 +16,12 @@ config.test_source_root = os.path.join(config.dsopt_source, "test")
 config.test_exec_root = os.path.join(config.dsopt_build, "test")
 
 tools = os.path.join(config.dsopt_build, "bin")
+config.environment["DSOPT_NIGHTLY"] = str(int(bool(lit_config.params.get("nightly"))))
 config.environment["PATH"] = os.pathsep.join([tools, config.llvm_tools, os.environ["PATH"]])
 # Objects are known by what goes into LLVM: they serve every build of this machine.
 cache = os.environ.get("DSOPT_DEV_CACHE", os.path.join(config.dsopt_build, "test"))
 config.environment["DSOPT_CACHE"] = os.path.join(cache, "objects")
+config.environment["CCACHE_DIR"] = os.environ.get("CCACHE_DIR", os.path.join(cache, "ccache"))
 venv = os.path.join(config.dsopt_build, "venv", "bin", "python")
 config.substitutions.append(("%python", venv if os.path.exists(venv) else sys.executable))
 # A Python with PyTorch, for tests that say REQUIRES: torch.

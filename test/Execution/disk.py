@@ -12,6 +12,7 @@ import sys
 import numpy as np
 
 from runs import SOURCE, Run, check, execute, model, train, varied
+from sampled import sampled
 
 dsopt, folder = sys.argv[1:]
 shutil.rmtree(folder, ignore_errors=True)
@@ -39,7 +40,7 @@ def bits(run):
 
 for name, optimizer, states in (("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1)):
     hashes = {}
-    for layout in LAYOUTS if name == "gpt2-tiny" else LAYOUTS[3:5]:
+    for layout in sampled(LAYOUTS, 4) if name == "gpt2-tiny" else LAYOUTS[3:5]:
         for precision in ("fp32", "bf16") if layout in (LAYOUTS[0], LAYOUTS[2], LAYOUTS[4]) else ("fp32",):
             options = [*layout, f"-precision={precision}", f"-optimizer={optimizer}", f"-micro-batches={2 if '-dp=2' in layout else 4}",
                        "-reduction-shards=2", "-accumulate=local", *(["-momentum=0.9"] if optimizer == "sgd" else [])]

@@ -10,6 +10,7 @@ import tempfile
 
 from large_models import save_large
 from runs import check, execute
+from sampled import sampled
 
 dsopt = sys.argv[1]
 TOKENS, HEADS = 1024, 96
@@ -17,7 +18,7 @@ TOKENS, HEADS = 1024, 96
 SIZES = {"0.1T": (80, 107), "0.5T": (100, 213), "1T": (128, 267)}
 
 with tempfile.TemporaryDirectory() as folder:
-    for size, (layers, scale) in SIZES.items():
+    for size, (layers, scale) in sampled(SIZES.items(), 1):
         path = os.path.join(folder, size)
         save_large(path, layers, scale, tokens=TOKENS)
         plan = json.loads(execute([dsopt, path, "-precision=bf16", "-arch=cooperlake", "-gradient-type=param", "-recompute=full", "-zero=3", "-offload-optimizer=nvme",

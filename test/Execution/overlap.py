@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from runs import SOURCE, Run, check, execute, model
+from sampled import sampled
 
 dsopt = sys.argv[1]
 GREEDY = "-insert-pass=before:prefetch-gathers:greedy-gathers"
@@ -35,11 +36,11 @@ def greedy(path, budget, *options):
     return min(found, key=lambda planned: planned[1]) if found else None
 
 
-for name in ("gpt2-tiny", "bert-tiny", "gpt.onnx"):
+for name in sampled(("gpt2-tiny", "bert-tiny", "gpt.onnx"), 2):
     path, data = model(name) if name != "gpt.onnx" else (os.path.join(SOURCE, "examples", name), None)
     options = [f"-data={data}"] if data else []
     base, kept = plan(path, *options, "-prefetch=0"), plan(path, *options, "-gather-window=4")
-    for step in range(5):
+    for step in sampled(range(5), 2):
         budget = base[0] + (kept[0] - base[0]) * step // 4
         ours, theirs = plan(path, *options, f"-device-memory={budget}"), greedy(path, budget, *options)
         check(ours and ours[0] <= budget, f"{name}: {ours} within {budget}")

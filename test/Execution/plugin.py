@@ -5,6 +5,7 @@ usage: plugin.py BUILD SOURCE
 """
 import json
 import os
+import shutil
 import sys
 import tempfile
 
@@ -21,8 +22,10 @@ with tempfile.TemporaryDirectory() as folder:
     tree, plugin = os.path.join(folder, "tree"), os.path.join(folder, "plugin")
     execute(["cmake", "--install", build, "--prefix", tree])
     execute(["cmake", "-G", "Ninja", "-S", os.path.join(source, "examples", "plugin"), "-B", plugin,
-             f"-Ddsopt_DIR={tree}/lib/cmake/dsopt", "-DCMAKE_CXX_COMPILER=clang++-22", "-DCMAKE_C_COMPILER=clang-22"])
-    execute(["cmake", "--build", plugin])
+             f"-Ddsopt_DIR={tree}/lib/cmake/dsopt", "-DCMAKE_CXX_COMPILER=clang++-22", "-DCMAKE_C_COMPILER=clang-22",
+             *(["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else [])])
+    # Each time the tree is in another folder.
+    execute(["cmake", "--build", plugin], environment={"CCACHE_BASEDIR": folder, "CCACHE_NOHASHDIR": "1"})
     dsopt = os.path.join(tree, "bin", "dsopt")
     extra = [f"-load-pass-plugin={plugin}/uneven-stages.so", "-insert-pass=after:split-stages:uneven-stages{first=1}"]
     blocks, hashes = [], []

@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 from runs import SOURCE, check, execute, model
+from sampled import sampled
 
 dsopt = sys.argv[1]
 
@@ -21,9 +22,10 @@ def plan(name, *options, status=0):
     return max(rank["memory"]["total"] for rank in json.loads(done.stdout)["ranks"]) if status == 0 else done.stderr
 
 
-for name in ("gpt2-tiny", "resnet-tiny"):
-    for layout in ([], ["-dp=2", "-gather-window=4", "-zero=3"], ["-dp=2", "-precision=bf16"], ["-offload-optimizer=cpu", "-recompute=full"], ["-recompute=auto"],
-                   *([["-pp=2", "-dp=2"]] if name == "gpt2-tiny" else [])):
+LAYOUTS = ([], ["-dp=2", "-gather-window=4", "-zero=3"], ["-dp=2", "-precision=bf16"], ["-offload-optimizer=cpu", "-recompute=full"], ["-recompute=auto"])
+PLANS = {"gpt2-tiny": (*LAYOUTS, ["-pp=2", "-dp=2"]), "resnet-tiny": LAYOUTS}
+for name, layouts in PLANS.items():
+    for layout in sampled(layouts, 2):
         options = [*layout, "-optimizer=adam", "-micro-batches=2"]
         needed, said = plan(name, *options), set()
         for budget in [needed * tenths // 10 for tenths in (9, 7, 5, 3)] + [4096]:

@@ -14,6 +14,7 @@ import termios
 import numpy as np
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(SOURCE, "test"))  # what folders have in common
 MODELS = os.path.join(SOURCE, "test", "Models")
 # OpenMPI as root, more ranks than cores.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n"]

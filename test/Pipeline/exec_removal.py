@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from sampled import sampled
+
 dsopt, opt, model, data, *layout = sys.argv[1:]
 
 
@@ -35,7 +38,7 @@ with tempfile.TemporaryDirectory() as folder:
     cases += [(f"accumulate of line {i + 1}", [*lines[:i], lines[i].replace(" accumulate ", " "), *lines[i + 1:]])
               for i in actions if " accumulate " in lines[i]]
     expected, refused, redundant = train(folder, whole), 0, 0
-    for what, rest in cases:
+    for what, rest in sampled(cases, 40):
         with open(part, "w") as file:
             file.write("\n".join(rest) + "\n")
         done = subprocess.run([opt, "-verify-exec", part, "-o", os.devnull], capture_output=True, text=True)
@@ -48,4 +51,4 @@ with tempfile.TemporaryDirectory() as folder:
         if got != expected:
             sys.exit(f"FAILED: without {what} ({lines[int(what.split()[-1]) - 1].strip()}) the programs are accepted and give {got}, expected {expected}")
         redundant += 1
-    print(f"{len(cases)} things left out: {refused} refused, {redundant} redundant, 0 wrong")
+    print(f"{refused + redundant} of {len(cases)} things left out: {refused} refused, {redundant} redundant, 0 wrong")

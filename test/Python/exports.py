@@ -12,7 +12,7 @@ import warnings
 source, build = map(os.path.abspath, sys.argv[1:3])
 os.environ["DSOPT_BUILD"] = build
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
-sys.path.insert(0, os.path.join(source, "python"))
+sys.path[:0] = [os.path.join(source, "python"), os.path.join(source, "test")]
 
 import torch
 from torch import nn

@@ -6,6 +6,7 @@ import copy
 import warnings
 
 from exports import Net, batches, check, layers, path, pytorch, refused, same, told
+from sampled import sampled
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -122,7 +123,7 @@ def dropping(part):
 
 rows, labels = torch.randn(1, 8, 3, 6), torch.randint(0, 4, (1, 8))
 many = {"x": rows.expand(200, -1, -1, -1), "y": labels.expand(200, -1)}
-for part in (nn.Dropout(0.5), nn.Dropout(0.5, inplace=True), nn.Dropout1d(0.5), nn.AlphaDropout(0.5), nn.FeatureAlphaDropout(0.5), Attention()):
+for part in sampled((nn.Dropout(0.5), nn.Dropout(0.5, inplace=True), nn.Dropout1d(0.5), nn.AlphaDropout(0.5), nn.FeatureAlphaDropout(0.5), Attention()), 3):
     model = dropping(part)
     name = type(part).__name__
     for exporter in ("dynamo", "torchscript"):

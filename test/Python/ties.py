@@ -3,6 +3,7 @@
 usage: ties.py SOURCE BUILD
 """
 from exports import check, path, told
+from sampled import sampled
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -59,9 +60,9 @@ class Tied(nn.Module):
         return self.body(self, self.w * x, x)
 
 
-for name, body in bodies.items():
-    for exporter in ("dynamo",) if name in newer else ("dynamo", "torchscript"):
-        report, lines = told(lambda: dsopt.export(Tied(body), {"x": rows, "y": labels}, path("ties.onnx"), exporter=exporter))
-        check(report.checked.startswith("compared"), (name, report))
-    print("same:", name)
+pairs = [(name, exporter) for name in bodies for exporter in (("dynamo",) if name in newer else ("dynamo", "torchscript"))]
+for name, exporter in sampled(pairs, 22):
+    report, lines = told(lambda: dsopt.export(Tied(bodies[name]), {"x": rows, "y": labels}, path("ties.onnx"), exporter=exporter))
+    check(report.checked.startswith("compared"), (name, report))
+    print("same:", name, exporter)
 print("passed")

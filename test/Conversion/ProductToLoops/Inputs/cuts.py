@@ -6,6 +6,7 @@ import random
 import sys
 import products
 from products import Product
+from sampled import NIGHTLY
 
 LANES = {"x86-64-v3": 8, "x86-64-v4": 16, "cooperlake": 16, products.TILES: 16}
 
@@ -70,13 +71,13 @@ def table(some, arch, random):
     return f'#exec.gemm_table<arch = "{arch}", vector_bits = {32 * LANES[arch]}, choices = [{", ".join(dict.fromkeys(choices))}]>'
 
 
-def main(opt, folder, rounds="6", seed="0"):
+def main(opt, folder, rounds="24" if NIGHTLY else "3", seed="0"):
     references, there, checked = products.compile_references(folder), products.processors_here(), 0
     for number in range(int(rounds) if there else 0):
         arch = (there[0], there[-1], products.TILES)[number % 3]
         # A table has one choice for products that differ in their result alone.
         some = [product for product in shapes() if (arch != products.TILES or product.type == "bf16")
-                and (product.type == "f32" or (product.result == "f32") == (number // 3 % 2 == 0))]
+                and (product.type == "f32" or (product.result == "f32") == (number % 2 == 0))]
         choices = table(some, arch, random.Random(f"{seed} {number}"))
         library, calls = products.compile_kernels(opt, f"{folder}/{number}", some, arch, "-O1", choices)
         for index, (product, call) in enumerate(zip(some, calls)):
