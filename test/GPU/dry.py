@@ -72,8 +72,8 @@ def flash_lines(args, text, folder):
 
 
 def bench():
-    geometry = bench_gpu.sized("gpt2-1024")
-    check(gpt.parameters(geometry) == 124439808 and gpt.parameters(bench_gpu.sized("gpt-1.3b")) == 1315723264, "other numbers of parameters")
+    geometry = gpt.sized("gpt2-1024")
+    check(gpt.parameters(geometry) == 124439808 and gpt.parameters(gpt.sized("gpt-1.3b")) == 1315723264, "other numbers of parameters")
     # nanoGPT's: 6 * (124439808 - 1024 * 768) + 12 * 12 * 12 * 64 * 1024
     check(gpt.flops_per_token(geometry) == 855166464, f"{gpt.flops_per_token(geometry)} flops a token")
     mlp = os.path.join(here, "..", "Models", "mlp", "model.onnx")
@@ -112,8 +112,8 @@ def bench():
         check("flash attention: torch is not installed for absent" in lines.getvalue() and "kernels has no rows of it" in lines.getvalue(), lines.getvalue())
         args.peer_python = sys.executable
         flash_lines(args, text, folder)
-        gpt.save_weights(os.path.join(folder, "w"), bench_gpu.sized("mini"))
-        read, drawn = gpt.load_weights(os.path.join(folder, "w")), gpt.weights(bench_gpu.sized("mini"))
+        gpt.save_weights(os.path.join(folder, "w"), gpt.sized("mini"))
+        read, drawn = gpt.load_weights(os.path.join(folder, "w")), gpt.weights(gpt.sized("mini"))
         check(read.keys() == drawn.keys() and all((read[name] == drawn[name]).all() for name in read), "weights are read as others")
     done = execute([sys.executable, bench_gpu.__file__, "--build", build, "-size=tiny"], 1, environment={**SOFT, "SOFT_DEVICE": "devices=0"})
     check("no GPU; ./dev bench compares on this machine's processor" in done.stderr, done.stderr)

@@ -1,5 +1,6 @@
 """What a step has: the package, its folders, its limit, and the programs that it runs."""
 import json
+import math
 import os
 import subprocess
 import sys
@@ -50,8 +51,9 @@ def differ(got, expected):
     """The largest relative difference; infinite where one is not finite or there are fewer."""
     if len(got) != len(expected) or not got:
         return float("inf")
-    worst = max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(got, expected))
-    return worst if worst == worst else float("inf")
+    if not all(map(math.isfinite, [*got, *expected])):
+        return float("inf")
+    return max(abs(a - b) / max(abs(b), 1e-12) for a, b in zip(got, expected))
 
 
 class Run:
@@ -128,13 +130,14 @@ class Context:
         made["LD_LIBRARY_PATH"] += os.pathsep + os.path.join(self.root, "lib")
         return {**os.environ, **made}
 
-    def execute(self, command, accepts=(0,)):
+    def execute(self, command, accepts=(0,), environment=None):
         """What a command says, in a file that is there when the step is killed as well."""
         self.runs += 1
         path = os.path.join(self.work, f"{self.runs}-{os.path.basename(command[0])}.txt")
         print(f"runs {' '.join(command)}", flush=True)
         with open(path, "wb") as said:
-            process_ = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, env=self.environment())
+            process_ = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
+                                        env=environment or self.environment())
             try:
                 status = process_.wait(max(self.left() - 2, 1))
             except subprocess.TimeoutExpired:
@@ -146,7 +149,7 @@ class Context:
         sys.stdout.write(text[-4096:])
         if status not in accepts:
             stalled = "-stall-timeout)" in text
-            self.note(last_error=process.last(path, 1))
+            self.note(last_error=process.last_error(path))
             raise (Hung if stalled else Failed)(f"{os.path.basename(command[0])} ended with status {status}: {process.last(path)}")
         return status, text
 

@@ -13,6 +13,8 @@ STEPS = 8  # of runs that are timed
 LAUNCHED = 0.02  # seconds between two looks at the GPU's memory
 # Beside what was planned: contexts, code of kernels, libraries. More is a leak.
 MOST_BESIDE = 2 << 30
+# A planned row of this share of a step has to be among those that ran.
+SEEN = 0.01
 # A row of a program's -report=kernels: calls and milliseconds a step, GFLOP/s, share of its limit, what it was and what it took.
 RAN = re.compile(r"^ +([\d.]+) +([\d.]+) +[\d.]+% +[\d.]+ +[\d.]+ +[\d.]+ +([\d.]+) +(\d+)%  (.*?)(?:  \[.*?\])?(?:; (.*))?$", re.M)
 
@@ -31,28 +33,30 @@ def report(context, *options):
 
 def products(context):
     """The library's products against the host's sums; then those of a step of GPT-2 as the plan lists them against those that ran."""
-    wrong = []
+    wrong, right = [], 0
     for program, filters in context.package["units"]["products"].items():
         passed, failed = unit(context, program, filters)
+        right += passed
         wrong += [name for entry in failed for name in entry["tests"] or [f"{program} {entry['filter']}"]]
-    arch = gpu.architecture(gpu.gpus()[0][1])
+    name, capability = gpu.gpus()[0]
     tables = context.package["programs"]["large"]["kernels"]
-    planned = {what: row for what, row in tables.get(arch, tables[sorted(tables)[0]]).items() if what.startswith("product")}
+    table = tables.get(gpu.architecture(capability), tables[sorted(tables)[0]])
+    planned = {what: row for what, row in table.items() if what.startswith("product")}
     ran = {what: row for what, row in report(context).items() if what.startswith("product")}
-    rows = {}
-    for what in [*planned, *(what for what in ran if what not in planned)]:
-        rows[what] = {"planned": planned.get(what), "ran": ran.get(what)}
+    rows = {what: {"planned": planned.get(what), "ran": ran.get(what)} for what in {**planned, **ran}}
+    for row in rows.values():
+        if row["planned"] and row["ran"]:
+            us = row["planned"]["us"]
+            row["of_plan"] = next((value for part, value in us.items() if part in name), max(us.values())) / max(1e3 * row["ran"]["ms"], 1e-3)
     context.note(products=rows)
     wrong += [f"{what} ran and is not planned" for what in ran if what not in planned]
-    wrong += [f"{what}: {ran[what]['calls']:g} calls a step, planned {row['calls']}" for what, row in planned.items()
-              if what in ran and abs(ran[what]["calls"] - row["calls"]) > 1e-6]
+    wrong += [f"{what}: {ran[what]['calls']:g} calls a step, planned {row['calls']}" for what, row in planned.items() if what in ran and ran[what]["calls"] != row["calls"]]
     # The report leaves out rows that take next to nothing.
-    unseen = [what for what in planned if what not in ran]
-    wrong += [f"{what} is planned and did not run" for what in unseen if planned[what]["share"] > 0.01]
+    wrong += [f"{what} is planned and did not run" for what, row in planned.items() if what not in ran and row["share"] > SEEN]
     check(not wrong, f"{len(wrong)} wrong: " + "; ".join(wrong))
-    slow = min(ran.items(), key=lambda row: row[1]["tflops"] / max(planned[row[0]]["flops_limit_tflops"], 1e-9)) if ran else None
-    return f"{passed} unit tests; {len(ran)} of {len(planned)} planned shapes ran, as often as planned" + (
-        f"; the farthest from the plan's limit: {slow[0]} at {slow[1]['tflops']:.1f} TFLOP/s" if slow else "")
+    slow = min(ran, key=lambda what: rows[what]["of_plan"])
+    return f"{right} unit tests; {len(ran)} of {len(planned)} planned shapes were seen, as often as planned; the farthest from its limit: {slow}, " \
+           f"{100 * rows[slow]['of_plan']:.0f} % of it"
 
 
 def gpt2(context):

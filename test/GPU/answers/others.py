@@ -35,7 +35,7 @@ def peer(context, mode, size, weights):
     """A peer's row."""
     args = types.SimpleNamespace(steps=STEPS, precision="bf16", folder=context.shared, peer_python=sys.executable)
     command, environment = bench_gpu.peer_command(args, mode, size, "", 1, weights)
-    _, text = context.execute(["/usr/bin/env", *(f"{name}={value}" for name, value in environment.items()), *command])
+    _, text = context.execute(command, environment={**os.environ, **environment})
     rows = [line for line in text.splitlines() if line.startswith("{")]
     check(rows, f"{mode} printed no row: {text[-500:]}")
     row = json.loads(rows[-1])
@@ -91,7 +91,7 @@ def flash(context):
     check(set(rows) == {"attention", "attention_grad"}, f"-report=kernels has no rows of attention in 16 bits, but {sorted(rows)}")
     batch, heads, tokens, _, head, _ = rows["attention"][1]
     script = os.path.join(context.root, "torch_attention.py")
-    _, text = context.execute([sys.executable, script, *map(str, (batch, heads, tokens, head))])
+    _, text = context.execute([sys.executable, script, *map(str, (batch, heads, tokens, head))], environment=os.environ)
     theirs, said = json.loads(text.splitlines()[-1]), []
     for kind, name in (("attention", "forward"), ("attention_grad", "backward")):
         ours = rows[kind][0]

@@ -13,8 +13,14 @@ def last(path, lines=LINES):
             said = [line.rstrip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
     except OSError:
         return "nothing was said"
-    errors = [line for line in said if re.search(r"\berror\b|\bFAILED\b", line)]
-    return "\n".join([*errors[-1:], *said[-lines:]]) or "nothing was said"
+    ends = said[-lines:]
+    errors = [line for line in said if re.search(r"\berror\b|\bFAILED\b", line)][-1:]
+    return "\n".join([*(line for line in errors if line not in ends), *ends]) or "nothing was said"
+
+
+def last_error(path):
+    """The last line that speaks of an error, else the last one."""
+    return last(path, 1).splitlines()[0]
 
 
 def where(group):
