@@ -50,7 +50,7 @@ def both():
             done = execute([program, f"-data={data}", f"-log={log}", *options], status, environment=environment)
             return done, [json.loads(line) for line in open(log)][-1]["end"]["weights_hash"] if status == 0 else None
 
-        done = execute([dsopt, path, "-target=cpu,cuda", "-arch=sm_80,x86-64-v3", "-o", program, "-steps=2", *ONE])
+        done = execute([dsopt, path, "-target=cpu,cuda", "-arch=sm_80,sm_89,x86-64-v3", "-o", program, "-steps=2", *ONE])
         check("for 1 rank, compiled with -arch=x86-64-v3 " in done.stdout and ", on a GPU or the CPU;" in done.stdout, f"what was written: {done.stdout}")
         check(done.stderr.count("parameters") <= 1, f"the model is described twice: {done.stderr}")
         os.environ.update(device(seed=1))
