@@ -1,13 +1,12 @@
-"""What ./dev test-gpu and ./dev bench-gpu do, on the device in software: parts that pass and fail, packages, the benchmark's
-table, formula and commands.
+"""What ./dev test-gpu and ./dev bench-gpu do, on the device in software: parts that pass and fail, the benchmark's table,
+formula and commands.
 
-usage: dry.py BUILD tests | packages | bench
+usage: dry.py BUILD tests | bench
 """
 import contextlib
 import io
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -40,19 +39,6 @@ def parts():
     for environment, text in ((dict(SOFT_DEVICE="devices=0"), "no GPU"), (dict(SOFT_DEVICE="arch=75"), "compute capability 7.5, expected 8.0 or newer")):
         done = tests(script, *ours, status=1, **environment)
         check(text in done.stderr and done.stderr.count("error:") == 1, done.stderr)
-
-
-def packages():
-    """Packed here, unpacked elsewhere, run by programs of their own."""
-    with tempfile.TemporaryDirectory() as folder:
-        package = os.path.join(folder, "tests.tar")
-        said = tests(os.path.join(here, "test_gpu.py"), "--build", build, f"-package={package}", "-arch=sm_80", "-only=reference mlp$").stdout
-        check("packed  on_gpu reference mlp" in said and "3 programs for sm_80" in said, said)
-        subprocess.run(["tar", "xf", package], cwd=folder, check=True)
-        script = os.path.join(folder, "gpu-tests", "test", "GPU", "test_gpu.py")
-        check("of PyTorch's" in tests(script, "-only=reference mlp$").stdout, "a package's part has no result")
-        done = tests(script, "-only=reference mlp-mse", status=1)
-        check("no program in" in done.stdout, done.stdout)
 
 
 def flash_lines(args, text, folder):
@@ -119,4 +105,4 @@ def bench():
     check("no GPU; ./dev bench compares on this machine's processor" in done.stderr, done.stderr)
 
 
-{"tests": parts, "packages": packages, "bench": bench}[what]()
+{"tests": parts, "bench": bench}[what]()

@@ -42,6 +42,14 @@ def opened():
     return driver
 
 
+def count_of(driver):
+    count = ctypes.c_int()
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    if not count.value:
+        raise NoGPU("the driver finds no GPU")
+    return count.value
+
+
 def driver_version():
     """Of CUDA, as 13.0."""
     version = ctypes.c_int()
@@ -52,6 +60,7 @@ def driver_version():
 def memory(index=0):
     """Free and all bytes of a GPU, whoever has the rest."""
     driver, free, total = opened(), ctypes.c_size_t(), ctypes.c_size_t()
+    count_of(driver)
     device, primary, before = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
     for status in (driver.cuDeviceGet(ctypes.byref(device), index), driver.cuCtxGetCurrent(ctypes.byref(before)),
                    driver.cuDevicePrimaryCtxRetain(ctypes.byref(primary), device), driver.cuCtxSetCurrent(primary),
@@ -64,10 +73,8 @@ def memory(index=0):
 
 def gpus():
     """Names and compute capabilities."""
-    driver, count = opened(), ctypes.c_int()
-    driver.cuDeviceGetCount(ctypes.byref(count))
-    found = []
-    for index in range(count.value):
+    driver, found = opened(), []
+    for index in range(count_of(driver)):
         device, name, capability = ctypes.c_int(), ctypes.create_string_buffer(100), []
         driver.cuDeviceGet(ctypes.byref(device), index)
         driver.cuDeviceGetName(name, 100, device)
@@ -76,8 +83,6 @@ def gpus():
             driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
             capability.append(value.value)
         found.append((name.value.decode(), tuple(capability)))
-    if not found:
-        raise NoGPU("the driver finds no GPU")
     return found
 
 

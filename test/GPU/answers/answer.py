@@ -72,7 +72,8 @@ def run_step(step, limit):
     except subprocess.TimeoutExpired:
         answer = context.answered() or {}
         waits = process.where(group.pid)
-        answer.update(status="hung", waits=waits, said=f"over its limit of {limit:g} s; " + process.last(context.said))
+        path = process.newest(context.work)
+        answer.update(status="hung", waits=waits, last_error=process.last_error(path), said=f"over its limit of {limit:g} s; " + process.last(path))
     except BaseException:
         end(group, {"said": ""})
         raise
@@ -92,13 +93,13 @@ def main():
         for step in asked.STEPS:
             print(f"{step.name:10}{step.limit * args.limit_scale:5.0f} s {Context(root, step, step.limit).needed() / 2**20:8.0f} MiB  {step.asks}")
         return 0
-    result = {"steps": {}}
+    result = {"package": {key: value for key, value in Context.read_package(root).items() if key not in ("programs", "units")}, "steps": {}}
     if os.path.exists(args.output):
         with open(args.output) as file:
-            result = json.load(file)
-    with open(os.path.join(root, "package.json")) as file:
-        package = json.load(file)
-    result["package"] = {key: package[key] for key in ("commit", "compiler", "arch", "models", "made")}
+            had = json.load(file)
+        if had["package"] != result["package"]:
+            sys.exit(f"{args.output} has answers of a package of {had['package']['made']}, this one is of {result['package']['made']}: give another -o")
+        result["steps"] = had["steps"]
     result["machine"] = {"host": platform.node(), "system": platform.platform(), "libc": " ".join(platform.libc_ver()), "python": platform.python_version(),
                          "cpus": len(os.sched_getaffinity(0))}
     failed = []

@@ -78,13 +78,16 @@ class Context:
         self.root, self.step, self.limit = root, step, limit
         self.work, self.shared = os.path.join(root, "work", step.name), os.path.join(root, "work")
         self.said, self.file = os.path.join(self.work, "said.txt"), os.path.join(self.work, "answer.json")
-        with open(os.path.join(root, "package.json")) as file:
-            self.package = json.load(file)
-        self.models = self.package["models"]
+        self.package = self.read_package(root)
         self.answer, self.began, self.runs = {"status": "running", "said": ""}, time.monotonic(), 0
 
-    # What was answered so far outlives the process.
+    @staticmethod
+    def read_package(root):
+        with open(os.path.join(root, "package.json")) as file:
+            return json.load(file)
+
     def note(self, **figures):
+        """What was answered so far outlives the process."""
         self.answer.update(figures)
         write_json(self.file, self.answer)
 

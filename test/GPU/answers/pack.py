@@ -74,7 +74,7 @@ class Packer:
     def __init__(self, args, root):
         self.build, self.arch, self.root, self.tiny = args.build, args.arch, root, args.models == "tiny"
         self.models, self.units = MODELS[args.models], UNITS[args.models]
-        self.dsopt, self.programs = os.path.join(args.build, "bin", "dsopt"), {}
+        self.dsopt, self.programs, self.had = os.path.join(args.build, "bin", "dsopt"), {}, {}
         self.made = os.path.join(os.path.dirname(root), "made")
         for name in ("programs", "units", "lib", "models"):
             os.makedirs(os.path.join(root, name))
@@ -92,11 +92,18 @@ class Packer:
         entry = {"step": step, "model": model, "options": " ".join(options), "run": told, "ranks": len(ranks),
                  "device_bytes": sum(memory["bytes"] for memory in memories), **more}
         if host is not None:
-            log = os.path.join(self.made, name + ".jsonl")
-            run([self.dsopt, path, "-run", "-quiet", f"-log={log}", *host])
-            entry["losses"] = Run(log).losses
+            entry["losses"] = self.losses(path, host)
         self.programs[name] = entry
         print(f"{step:9}{name:22}{entry['device_bytes'] / 2**20:9.0f} MiB of a GPU's memory  {time.monotonic() - began:6.1f} s", flush=True)
+
+    def losses(self, path, options):
+        """The host's program's, which are asked for once."""
+        key = (path, *options)
+        if key not in self.had:
+            log = os.path.join(self.made, "log.jsonl")
+            run([self.dsopt, path, "-run", "-quiet", f"-log={log}", *options])
+            self.had[key] = Run(log).losses
+        return self.had[key]
 
     def small(self, name, step, model, compiled, told, host=None, **more):
         folder = os.path.join(source, "test", "Models", model)

@@ -23,6 +23,12 @@ def last_error(path):
     return last(path, 1).splitlines()[0]
 
 
+def newest(folder):
+    """The file of a step's that was written last, of those in which something was said."""
+    said = [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".txt")]
+    return max((path for path in said if os.path.getsize(path)), key=os.path.getmtime, default=os.path.join(folder, "none"))
+
+
 def where(group):
     """Of each process of a group: its name, state and the call of the system in which its threads wait."""
     found = []
