@@ -169,8 +169,28 @@ def some(machine):
     page(machine, "# Answers of 1 x software device", "| layouts | skipped |", "### gpt2: failed", "### memory: hung", "Where processes waited:", "| gpt2-bf16 | ")
 
 
+def planned():
+    """What is read of a plan whose GPUs have columns of their own."""
+    sys.path.insert(0, os.path.join(here, "answers"))
+    import pack
+
+    tables = pack.kernel_tables("""
+sm_80
+    calls        MB     GFLOP  regs  shared  block  warps   A100 us  limit
+        1       0.2      0.00    39       0    256    75%       0.1  memory  update update.adamw flat: adam
+sm_90a
+    calls        MB     GFLOP  regs  shared  block  warps   H100 us   H200 us  limit
+       12    3133.1   1855.45     -       -      -      -    1876.1    1800.1  flops   product bf16 3072x768x32768 TN  [node_a and 11 more]
+       12    4831.8     13.29    30       0    256   100%     123.9    1006.6  memory  kernel bf16 kernel10.bf16 rows 32768: cast*2 mul*6
+""")
+    check(list(tables) == ["sm_80", "sm_90a"] and list(tables["sm_80"]) == ["update update.adamw flat: adam"], f"{tables}")
+    row = tables["sm_90a"].get("product bf16 3072x768x32768 TN")
+    check(row and row["calls"] == 12 and row["us"] == {"H100": 1876.1, "H200": 1800.1} and abs(row["share"] - 1876.1 / 2882.7) < 1e-9, f"{tables}")
+
+
 def everything(machine):
     """In order; then with what stands for PyTorch and Nsight Compute."""
+    planned()
     steps = machine.answer()
     check(list(steps) == STEPS, f"steps are {list(steps)}")
     for name in STEPS[:8]:

@@ -68,6 +68,7 @@ def memory(index=0):
         if status:
             raise NoGPU(f"the driver says error {status} where it is asked for its memory")
     driver.cuCtxSetCurrent(before)
+    driver.cuDevicePrimaryCtxRelease_v2(device)
     return free.value, total.value
 
 

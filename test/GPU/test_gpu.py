@@ -84,6 +84,8 @@ def main():
     parser.add_argument("-arch", default="sm_80,sm_90a", help="architectures of the package")
     parser.add_argument("-models", choices=["full", "tiny"], default="full", help="of the package; tiny: to try it on the device in software")
     args = parser.parse_args()
+    if args.package and (args.only or args.list):
+        parser.error("-package has all steps, got -only or -list: answer.py takes these")
     if args.package:
         sys.path.insert(0, os.path.join(here, "answers"))
         import pack

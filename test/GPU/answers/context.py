@@ -128,8 +128,9 @@ class Context:
         return 0
 
     def environment(self):
-        """In which programs run: given libraries first, then pip's and the toolkit's, then what a bare machine lacks."""
-        made = gpu.environment()
+        """In which programs run: given libraries first, then pip's and the toolkit's, then what a bare machine lacks. What the driver compiles
+        is kept for the next process."""
+        made = {"CUDA_CACHE_PATH": os.path.join(self.shared, "compiled"), **gpu.environment()}
         made["LD_LIBRARY_PATH"] += os.pathsep + os.path.join(self.root, "lib")
         return {**os.environ, **made}
 
