@@ -68,7 +68,7 @@ def both():
                  (cpu, "not on a GPU: the CUDA driver is version 11.0, expected 12.0 or newer", device(driver=11000)),
                  (cpu, "not on a GPU: the CUDA driver finds no device", device(devices=0)),
                  (cpu, "not on a GPU: the CUDA driver, version 13.0, does not start: CUDA_ERROR_NOT_INITIALIZED", device(init=3)),
-                 (cpu, "not on a GPU: the program was compiled for sm_80, but this machine's", device(arch=75)),
+                 (cpu, "not on a GPU: the program was compiled for sm_80, sm_89, but this machine's", device(arch=75)),
                  (cpu, "not on a GPU: no cuBLASLt: ", stands(place, cuda="soft")),
                  # A driver that ends its process does not end this one.
                  (cpu, "not on a GPU: the process that asked the CUDA driver ended by signal 6",
