@@ -201,6 +201,12 @@ def everything(machine):
         expect(steps, name, "absent", text)
     expect(steps, "1.3b", "passed")
 
+    library = machine.path("soft", "libcudnn.so.9")
+    os.rename(library, library + ".kept")
+    machine.package(lambda package: package["programs"]["kernels-fp32"].update(needs="cudnn"))
+    expect(machine.answer("-only=kernels"), "kernels", "passed", "losses of 1 programs", "cuDNN is absent, and so are DsoptRuntimeConvolutionsTest, kernels-fp32")
+    os.rename(library + ".kept", library)
+
     machine.write("losses.json", json.dumps(steps["1.3b"]["rows"]["dsopt"]["losses"]))
     machine.write("site-packages/torch-2.9.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.9.0\n")
     machine.write("gpu-answers/torch_gpt.py", EAGER.replace('"/losses.json"', f'"{machine.inside}/losses.json"'))

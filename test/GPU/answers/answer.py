@@ -93,6 +93,8 @@ def main():
         for step in asked.STEPS:
             print(f"{step.name:10}{step.limit * args.limit_scale:5.0f} s {Context(root, step, step.limit).needed() / 2**20:8.0f} MiB  {step.asks}")
         return 0
+    # What stops this stops the step.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     result = {"package": {key: value for key, value in Context.read_package(root).items() if key not in ("programs", "units")}, "steps": {}}
     if os.path.exists(args.output):
         with open(args.output) as file:

@@ -160,7 +160,7 @@ class Context:
     def train(self, name, *options):
         """A program's run. One in which nothing moves says who waits for whom well before the step's limit."""
         log = os.path.join(self.work, f"{self.runs + 1}-{name}.jsonl")
-        stall = max(int(min(self.left() / 2, 60)), 1)
+        stall = max(int(self.left() / 2), 1)
         self.execute([os.path.join(self.root, "programs", name), f"-log={log}", "-quiet", f"-stall-timeout={stall}", *options])
         return Run(log)
 

@@ -25,8 +25,8 @@ SMALL = ["-micro-batches=2", "-steps=4", "-lr=1e-3"]
 # What is compiled in, what a run is told, and how far its losses may be from the host's in fp32.
 KERNELS = {"fp32": ([], [], 1e-5), "bf16": (["-precision=bf16"], [], 2e-2), "fp16": (["-precision=fp16"], ["-initial-scale-power=10"], 2e-2),
            "tf32": (["-matmul-precision=high"], [], 1e-3)}
-# More models of the first question: convolutions, and attention with a mask.
-OTHERS = {"convolutions": ("resnet-tiny", []), "bert": ("bert-tiny", ["-padding-index=*word_embeddings.weight=0"])}
+# More models of the first question, and which library they need: convolutions, and attention with a mask.
+OTHERS = {"convolutions": ("resnet-tiny", [], {"needs": "cudnn"}), "bert": ("bert-tiny", ["-padding-index=*word_embeddings.weight=0"], {})}
 LAYOUTS = {"one": [], "recompute": ["-recompute=full"], "offload": ["-offload-optimizer=cpu"], "zero1": ["-dp=2", "-zero=1"],
            "zero3": ["-dp=2", "-zero=3"], "pp": ["-pp=2"], "gpipe": ["-pp=2", "-schedule=gpipe"], "zero3-pp": ["-dp=2", "-zero=3", "-pp=2"]}
 LAYOUT = ["-steps=3", "-grad-clip=1", "-lr=3e-3"]
@@ -140,8 +140,8 @@ class Packer:
             if self.tiny and name not in ("fp32", "bf16"):
                 continue
             self.small(f"kernels-{name}", "kernels", self.models["kernels"], [SMALL[0], *compiled], [*SMALL[1:], *told], SMALL, within=within)
-        for name, (model, compiled) in ({} if self.tiny else OTHERS).items():
-            self.small(f"kernels-{name}", "kernels", model, [SMALL[0], *compiled], SMALL[1:], [*SMALL, *compiled], within=1e-5)
+        for name, (model, compiled, more) in ({} if self.tiny else OTHERS).items():
+            self.small(f"kernels-{name}", "kernels", model, [SMALL[0], *compiled], SMALL[1:], [*SMALL, *compiled], within=1e-5, **more)
         self.small("mlp", "mlp", "mlp", SMALL[:1], SMALL[1:], both=True)
         for name, compiled in LAYOUTS.items():
             if self.tiny and name not in ("one", "recompute", "zero3"):
