@@ -130,9 +130,8 @@ class Context:
     def environment(self):
         """In which programs run: given libraries first, then pip's and the toolkit's, then what a bare machine lacks. What the driver compiles
         is kept for the next process."""
-        made = {"CUDA_CACHE_PATH": os.path.join(self.shared, "compiled"), **gpu.environment()}
-        made["LD_LIBRARY_PATH"] += os.pathsep + os.path.join(self.root, "lib")
-        return {**os.environ, **made}
+        folders = [gpu.environment()["LD_LIBRARY_PATH"], os.path.join(self.root, "lib")]
+        return {**os.environ, "CUDA_CACHE_PATH": os.path.join(self.shared, "compiled"), "LD_LIBRARY_PATH": os.pathsep.join(filter(None, folders))}
 
     def execute(self, command, accepts=(0,), environment=None):
         """What a command says, in a file that is there when the step is killed as well."""
@@ -140,10 +139,9 @@ class Context:
         path = os.path.join(self.work, f"{self.runs}-{os.path.basename(command[0])}.txt")
         print(f"runs {' '.join(command)}", flush=True)
         with open(path, "wb") as said:
-            process_ = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT,
-                                        env=environment or self.environment())
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT, env=environment or self.environment())
             try:
-                status = process_.wait(max(self.left() - 2, 1))
+                status = child.wait(max(self.left() - 2, 1))
             except subprocess.TimeoutExpired:
                 waits = process.where(os.getpgrp())
                 self.note(waits=waits)
