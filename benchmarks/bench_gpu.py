@@ -1,21 +1,18 @@
 """Runs dsopt and its peers in turn on this machine's GPUs, on the same weights and tokens; prints a table of ratios.
 
 usage: ./dev bench-gpu [-size=gpt2-1024,gpt-1.3b] [-peers=eager,compile,fsdp2,deepspeed] [-gpus=N] [...]
-       ./dev bench-gpu -package=FILE.tar.xz [-arch=sm_90a]    there: tar xf FILE.tar.xz && python3 gpu-bench/bench_gpu.py
-On one GPU dsopt is compared with PyTorch eager and torch.compile, on several also with FSDP2 and DeepSpeed. A package has dsopt's programs, compiled
-ahead of time, for a machine without a compiler. A peer that is not installed is left out with a line that says so. docs/Performance.md says
-what the columns mean. The status is 1 where losses differ or layouts have other weights.
+On one GPU dsopt is compared with PyTorch eager and torch.compile, on several also with FSDP2 and DeepSpeed. A peer that is not
+installed is left out with a line that says so. docs/Performance.md says what the columns mean. The status is 1 where losses differ or layouts have
+other weights. For a machine without a compiler: ./dev test-gpu -package.
 """
 import argparse
 import json
 import os
 import re
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import types
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [here, os.path.join(os.path.dirname(here), "test", "GPU")]
@@ -41,7 +38,7 @@ def arguments(words=None):
     sizes = [*gpt.SIZES, *gpt.GPU_SIZES]
     parser = argparse.ArgumentParser(prog="dev bench-gpu", allow_abbrev=False)
     add = parser.add_argument
-    add("--build", help="dsopt's build folder (./dev passes it); without, the package around this file")
+    add("--build", required=True, help="dsopt's build folder (./dev passes it)")
     add("-size", type=bench.words_of(sizes), default=list(gpt.GPU_SIZES), help="of " + ",".join(sizes))
     add("-precision", choices=["bf16", "fp32"], default="bf16")
     add("-peers", type=bench.words_of(MODULES), default=list(MODULES), help="of " + ",".join(MODULES) + "; empty: dsopt alone")
@@ -54,16 +51,11 @@ def arguments(words=None):
     add("-peer-python", default=os.environ.get("DSOPT_PEER_PYTHON"), help="the peers' Python (default: DSOPT_PEER_PYTHON, BUILD/peers or this one)")
     add("-folder", help="for weights, tokens and programs (default: BUILD/bench-gpu)")
     add("-soft", action="store_true", help="try it on the device in software")
-    add("-package", help="the file to write, with what a machine without a compiler needs")
-    add("-arch", default="sm_90a", help="architectures of the package")
     args = parser.parse_args(words)
-    if not args.build and args.package:
-        parser.error("-package needs a build")
-    args.build = args.build and os.path.abspath(args.build)
-    args.folder = os.path.abspath(args.folder or os.path.join(args.build or here, "bench-gpu"))
-    args.programs = args.folder if args.build else os.path.join(here, "programs")
+    args.build = os.path.abspath(args.build)
+    args.folder = os.path.abspath(args.folder or os.path.join(args.build, "bench-gpu"))
     if not args.peer_python:
-        made = os.path.join(args.build, "peers", "bin", "python") if args.build else ""
+        made = os.path.join(args.build, "peers", "bin", "python")
         args.peer_python = made if os.path.exists(made) else sys.executable
     return args
 
@@ -76,11 +68,7 @@ def layouts(gpus, zero):
 
 
 def program_path(args, size, layout):
-    return os.path.join(args.programs, "-".join(["train", size, args.precision, *layout.split()]))
-
-
-def sized(size):
-    return gpt.with_size(types.SimpleNamespace(), size)
+    return os.path.join(args.folder, "-".join(["train", size, args.precision, *layout.split()]))
 
 
 def compile_command(args, size, options, output, arch):
@@ -112,7 +100,7 @@ def data_of(args, size, ranks):
     import numpy as np
 
     os.makedirs(args.folder, exist_ok=True)
-    geometry, weights = sized(size), os.path.join(args.folder, size + ".safetensors")
+    geometry, weights = gpt.sized(size), os.path.join(args.folder, size + ".safetensors")
     if not os.path.exists(weights):
         gpt.save_weights(weights + ".part", geometry)
         os.rename(weights + ".part", weights)
@@ -184,7 +172,7 @@ def peak_of(name, given):
 def compare(args, size, name, ranks, peak, raw):
     """The lines of one layout; whether all is as it should be."""
     weights, data = data_of(args, size, ranks)
-    program, geometry = program_path(args, size, name), sized(size)
+    program, geometry = program_path(args, size, name), gpt.sized(size)
     tokens = geometry.rows * geometry.tokens * ranks
     utilisation = gpt.flops_per_token(geometry) * tokens / (peak * 1e12 * ranks)  # times seconds: 1
     stage, fine, hashes = name[-1:], True, set()
@@ -222,13 +210,13 @@ def compare_hashes(args, size, arch):
     weights, data = data_of(args, size, 2)
     hashes, fine = {}, True
     for name, options in HASHES:
-        if args.build and (why := compile_program(args, size, "hash " + name, [*options, "-reduction-shards=2"], arch)):
+        if why := compile_program(args, size, "hash " + name, [*options, "-reduction-shards=2"], arch):
             print(f"{size} {name}: left out ({why})", flush=True)
             fine = False
-        elif os.path.exists(program := program_path(args, size, "hash " + name)):
-            row, why = train(args, program, weights, data, HASH_STEPS)
-            hashes[name] = row["hash"][:16] if row else f"failed ({why})"
-            fine = fine and row is not None
+            continue
+        row, why = train(args, program_path(args, size, "hash " + name), weights, data, HASH_STEPS)
+        hashes[name] = row["hash"][:16] if row else f"failed ({why})"
+        fine = fine and row is not None
     same = fine and len(set(hashes.values())) == 1
     print(f"{size}: {'one hash' if same else 'NOT ONE HASH'} of " + ", ".join(f"{name} {value}" for name, value in hashes.items()), flush=True)
     return same
@@ -296,35 +284,8 @@ def compare_attention(args, size, text, raw):
         raw.write(kind="attention", size=size, precision="bf16", layout=said, against="flash", us={"dsopt": mine, "flash": other})
 
 
-def pack(args):
-    """dsopt's programs for one GPU, and for -gpus of them."""
-    with tempfile.TemporaryDirectory() as folder:
-        root = os.path.join(folder, "gpu-bench")
-        args.programs = os.path.join(root, "programs")
-        os.makedirs(args.programs)
-        os.makedirs(os.path.join(root, "lib"))
-        for size in args.size:
-            for name, options, _ in {entry[0]: entry for count in {1, args.gpus or 1} for entry in layouts(count, args.zero)}.values():
-                if why := compile_program(args, size, name, options, args.arch):
-                    sys.exit(f"{size} {name}: {why}")
-                print(f"compiled {size} {name}", flush=True)
-            for name, options in HASHES:
-                if why := compile_program(args, size, "hash " + name, [*options, "-reduction-shards=2"], args.arch):
-                    sys.exit(f"{size} {name}: {why}")
-        for name in ("bench.py", "bench_gpu.py", "gpt.py", "measure.py", "table.py", "torch_attention.py", "torch_gpt.py"):
-            shutil.copy(os.path.join(here, name), root)
-        shutil.copy(gpu.__file__, root)
-        said = subprocess.run(["ldd", os.path.join(args.build, "bin", "dsopt-run")], capture_output=True, text=True).stdout
-        for name, path in gpu.BARE.findall(said):
-            shutil.copy(path, os.path.join(root, "lib", name))
-        gpu.archive(args.package, root)
-    print(f"wrote {args.package}: {os.path.getsize(args.package) / 2**20:.1f} MiB; tar xf it there, then python3 gpu-bench/bench_gpu.py")
-
-
 def main():
     args = arguments()
-    if args.package:
-        return pack(args)
     args.environment = gpu.environment(args.build)
     if args.soft:
         args.environment = {"LD_LIBRARY_PATH": os.path.join(args.build, "test", "SoftDevice"), "SOFT_DEVICE": f"seed=1,devices={args.gpus or 1}"}
@@ -336,8 +297,6 @@ def main():
         except gpu.NoGPU as error:
             sys.exit(f"dev bench-gpu: error: {error}; ./dev bench compares on this machine's processor")
         peak = peak_of(found[0][0], args.peak)
-    if not args.build:
-        args.environment["LD_LIBRARY_PATH"] += os.pathsep + os.path.join(here, "lib")
     count = args.gpus or len(found)
     if count > len(found):
         sys.exit(f"dev bench-gpu: error: -gpus={count}, but there are {len(found)}")
@@ -351,11 +310,8 @@ def main():
     raw, fine = bench.Raw(os.path.join(args.folder, "bench-gpu.jsonl")), True
     for size in args.size:
         for name, options, ranks in [entry for n in sorted({1, count}) for entry in layouts(n, args.zero)]:
-            if args.build and (why := compile_program(args, size, name, options, arch)):
+            if why := compile_program(args, size, name, options, arch):
                 print(f"{size} {name}: left out ({why})", flush=True)
-                continue
-            if not os.path.exists(program_path(args, size, name)):
-                print(f"{size} {name}: left out, it is not in the package", flush=True)
                 continue
             fine = compare(args, size, name, ranks, peak, raw) and fine
         fine = compare_hashes(args, size, arch) and fine

@@ -36,8 +36,13 @@ def arguments(*modes):
 
 
 def with_size(args, size):
+    """Any namespace, with the shape of a size."""
     args.layers, args.width, args.heads, args.tokens, args.rows, args.vocabulary = {**SIZES, **GPU_SIZES}[size]
     return args
+
+
+def sized(size):
+    return with_size(argparse.Namespace(), size)
 
 
 def weights(args):

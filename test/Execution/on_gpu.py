@@ -7,6 +7,7 @@ and how many), without what only the former can do.
 """
 import json
 import os
+import re
 import sys
 import tempfile
 
@@ -573,6 +574,8 @@ def report():
         check([json.loads(line) for line in open(f"{place}/log")][-1]["end"]["weights_hash"] == plain.hash, "a run that is measured has other bits")
     check("kernels: mean of 2 steps" in said and "this GPU: " in said, said)
     rows = [line for line in said.splitlines() if line.rstrip().endswith(" B spilled")]
+    products = [line for line in said.splitlines() if "%  product " in line]
+    check(products and all(re.search(r"; algorithm \d+ \(tile \d+, .*\)$", row) for row in products), said)
     # Which rows are too short to be shown depends on what else the machine does.
     check(rows and all("registers, " in row and " B shared, 0 B spilled" in row for row in rows), said)
     check(all("; 32 registers, 1024 B shared" in row for row in rows if " columns " in row), said)

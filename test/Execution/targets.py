@@ -50,7 +50,7 @@ def both():
             done = execute([program, f"-data={data}", f"-log={log}", *options], status, environment=environment)
             return done, [json.loads(line) for line in open(log)][-1]["end"]["weights_hash"] if status == 0 else None
 
-        done = execute([dsopt, path, "-target=cpu,cuda", "-arch=sm_80,x86-64-v3", "-o", program, "-steps=2", *ONE])
+        done = execute([dsopt, path, "-target=cpu,cuda", "-arch=sm_80,sm_89,x86-64-v3", "-o", program, "-steps=2", *ONE])
         check("for 1 rank, compiled with -arch=x86-64-v3 " in done.stdout and ", on a GPU or the CPU;" in done.stdout, f"what was written: {done.stdout}")
         check(done.stderr.count("parameters") <= 1, f"the model is described twice: {done.stderr}")
         os.environ.update(device(seed=1))
@@ -68,7 +68,7 @@ def both():
                  (cpu, "not on a GPU: the CUDA driver is version 11.0, expected 12.0 or newer", device(driver=11000)),
                  (cpu, "not on a GPU: the CUDA driver finds no device", device(devices=0)),
                  (cpu, "not on a GPU: the CUDA driver, version 13.0, does not start: CUDA_ERROR_NOT_INITIALIZED", device(init=3)),
-                 (cpu, "not on a GPU: the program was compiled for sm_80, but this machine's", device(arch=75)),
+                 (cpu, "not on a GPU: the program was compiled for sm_80, sm_89, but this machine's", device(arch=75)),
                  (cpu, "not on a GPU: no cuBLASLt: ", stands(place, cuda="soft")),
                  # A driver that ends its process does not end this one.
                  (cpu, "not on a GPU: the process that asked the CUDA driver ended by signal 6",

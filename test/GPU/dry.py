@@ -1,13 +1,12 @@
-"""What ./dev test-gpu and ./dev bench-gpu do, on the device in software: parts that pass and fail, packages, the benchmark's
-table, formula and commands.
+"""What ./dev test-gpu and ./dev bench-gpu do, on the device in software: parts that pass and fail, the benchmark's table,
+formula and commands.
 
-usage: dry.py BUILD tests | packages | bench
+usage: dry.py BUILD tests | bench
 """
 import contextlib
 import io
 import os
 import re
-import subprocess
 import sys
 import tempfile
 
@@ -42,19 +41,6 @@ def parts():
         check(text in done.stderr and done.stderr.count("error:") == 1, done.stderr)
 
 
-def packages():
-    """Packed here, unpacked elsewhere, run by programs of their own."""
-    with tempfile.TemporaryDirectory() as folder:
-        package = os.path.join(folder, "tests.tar")
-        said = tests(os.path.join(here, "test_gpu.py"), "--build", build, f"-package={package}", "-arch=sm_80", "-only=reference mlp$").stdout
-        check("packed  on_gpu reference mlp" in said and "3 programs for sm_80" in said, said)
-        subprocess.run(["tar", "xf", package], cwd=folder, check=True)
-        script = os.path.join(folder, "gpu-tests", "test", "GPU", "test_gpu.py")
-        check("of PyTorch's" in tests(script, "-only=reference mlp$").stdout, "a package's part has no result")
-        done = tests(script, "-only=reference mlp-mse", status=1)
-        check("no program in" in done.stdout, done.stdout)
-
-
 def flash_lines(args, text, folder):
     """With figures in PyTorch's place."""
     stand_in, bench_gpu.here = bench_gpu.here, os.path.join(folder, "peers")
@@ -72,8 +58,8 @@ def flash_lines(args, text, folder):
 
 
 def bench():
-    geometry = bench_gpu.sized("gpt2-1024")
-    check(gpt.parameters(geometry) == 124439808 and gpt.parameters(bench_gpu.sized("gpt-1.3b")) == 1315723264, "other numbers of parameters")
+    geometry = gpt.sized("gpt2-1024")
+    check(gpt.parameters(geometry) == 124439808 and gpt.parameters(gpt.sized("gpt-1.3b")) == 1315723264, "other numbers of parameters")
     # nanoGPT's: 6 * (124439808 - 1024 * 768) + 12 * 12 * 12 * 64 * 1024
     check(gpt.flops_per_token(geometry) == 855166464, f"{gpt.flops_per_token(geometry)} flops a token")
     mlp = os.path.join(here, "..", "Models", "mlp", "model.onnx")
@@ -112,11 +98,11 @@ def bench():
         check("flash attention: torch is not installed for absent" in lines.getvalue() and "kernels has no rows of it" in lines.getvalue(), lines.getvalue())
         args.peer_python = sys.executable
         flash_lines(args, text, folder)
-        gpt.save_weights(os.path.join(folder, "w"), bench_gpu.sized("mini"))
-        read, drawn = gpt.load_weights(os.path.join(folder, "w")), gpt.weights(bench_gpu.sized("mini"))
+        gpt.save_weights(os.path.join(folder, "w"), gpt.sized("mini"))
+        read, drawn = gpt.load_weights(os.path.join(folder, "w")), gpt.weights(gpt.sized("mini"))
         check(read.keys() == drawn.keys() and all((read[name] == drawn[name]).all() for name in read), "weights are read as others")
     done = execute([sys.executable, bench_gpu.__file__, "--build", build, "-size=tiny"], 1, environment={**SOFT, "SOFT_DEVICE": "devices=0"})
     check("no GPU; ./dev bench compares on this machine's processor" in done.stderr, done.stderr)
 
 
-{"tests": parts, "packages": packages, "bench": bench}[what]()
+{"tests": parts, "bench": bench}[what]()

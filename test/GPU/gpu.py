@@ -11,6 +11,7 @@ import tarfile
 ARCHITECTURES = {(8, 0): "sm_80", (8, 9): "sm_89", (9, 0): "sm_90a", (10, 0): "sm_100a"}
 MAJOR, MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 NO_DEVICE = 100
+TOOLKIT = ["/usr/local/cuda/lib64"]
 # What a package brings along of a program's libraries, as ldd lists them: a bare machine may lack them.
 BARE = re.compile(r"^\s*(lib(?:dnnl|OpenCL|gomp|crypto|z)\.so\S*) => (\S+)", re.M)
 
@@ -29,8 +30,8 @@ def architecture(capability):
     return ARCHITECTURES[max(below)].rstrip("a") if max(below) < (10, 0) else "sm_90"
 
 
-def gpus():
-    """Names and compute capabilities."""
+def opened():
+    """The driver, after its start."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
@@ -38,10 +39,43 @@ def gpus():
     status = driver.cuInit(0)
     if status not in (0, NO_DEVICE):
         raise NoGPU(f"the driver says error {status} of cuInit")
+    return driver
+
+
+def count_of(driver):
     count = ctypes.c_int()
     driver.cuDeviceGetCount(ctypes.byref(count))
-    found = []
-    for index in range(count.value):
+    if not count.value:
+        raise NoGPU("the driver finds no GPU")
+    return count.value
+
+
+def driver_version():
+    """Of CUDA, as 13.0."""
+    version = ctypes.c_int()
+    opened().cuDriverGetVersion(ctypes.byref(version))
+    return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+
+def memory(index=0):
+    """Free and all bytes of a GPU, whoever has the rest."""
+    driver, free, total = opened(), ctypes.c_size_t(), ctypes.c_size_t()
+    count_of(driver)
+    device, primary, before = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_void_p()
+    for status in (driver.cuDeviceGet(ctypes.byref(device), index), driver.cuCtxGetCurrent(ctypes.byref(before)),
+                   driver.cuDevicePrimaryCtxRetain(ctypes.byref(primary), device), driver.cuCtxSetCurrent(primary),
+                   driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total))):
+        if status:
+            raise NoGPU(f"the driver says error {status} where it is asked for its memory")
+    driver.cuCtxSetCurrent(before)
+    driver.cuDevicePrimaryCtxRelease_v2(device)
+    return free.value, total.value
+
+
+def gpus():
+    """Names and compute capabilities."""
+    driver, found = opened(), []
+    for index in range(count_of(driver)):
         device, name, capability = ctypes.c_int(), ctypes.create_string_buffer(100), []
         driver.cuDeviceGet(ctypes.byref(device), index)
         driver.cuDeviceGetName(name, 100, device)
@@ -50,16 +84,15 @@ def gpus():
             driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device)
             capability.append(value.value)
         found.append((name.value.decode(), tuple(capability)))
-    if not found:
-        raise NoGPU("the driver finds no GPU")
     return found
 
 
 def libraries(build=None):
-    """Folders with cuBLASLt, cuDNN and NCCL of pip: in the build's environment, else in that of this Python."""
+    """Folders with cuBLASLt, cuDNN and NCCL of pip: in the build's environment, else in that of this Python; then the toolkit's."""
     sites = [os.path.join(build, "venv", "lib", "python*", "site-packages")] if build else []
     sites += [path for path in sys.path if path.endswith("-packages")]
-    return [folder for site in sites for folder in sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib")))]
+    found = [folder for site in sites for folder in sorted(glob.glob(os.path.join(site, "nvidia", "*", "lib")))]
+    return found + [folder for folder in TOOLKIT if os.path.isdir(folder)]
 
 
 def archive(path, folder):

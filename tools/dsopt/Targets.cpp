@@ -12,8 +12,8 @@ static constexpr char kBoth[] = "cpu,cuda";
 
 /// The architectures of -arch that are a target's.
 static std::string architecturesOf(const ParsedOptions &options, bool isDevice) {
-  std::string own;
-  for (llvm::StringRef name : llvm::split(options.text("arch"), ','))
+  std::string given = options.text("arch"), own;
+  for (llvm::StringRef name : llvm::split(given, ','))
     if (name.starts_with("sm_") == isDevice)
       own += (own.empty() ? "" : ",") + name.str();
   return own;

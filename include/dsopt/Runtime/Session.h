@@ -193,9 +193,11 @@ struct Evaluation {
 };
 
 /// What a kernel takes of a device: registers of a thread, shared bytes of a block, and bytes that a thread
-/// keeps in memory for want of registers.
+/// keeps in memory for want of registers. Of a library's product, the algorithm, as long as the device's
+/// products live.
 struct KernelFigures {
   int64_t registers = 0, shared = 0, spills = 0;
+  const char *algorithm = nullptr;
 };
 
 /// What a session measured of calls of one kind and shape since it was told to.
@@ -205,6 +207,7 @@ struct CallRow {
   int64_t calls = 0;
   double ms = 0, bytes = 0, flops = 0; ///< of all of them
   KernelFigures figures{};             ///< of the program's kernels on a device, the most of each
+  std::string algorithm{}; ///< of a library's product on a device, of several calls the last one's
 };
 
 /// What this rank's threads reach, all ranks measuring at the same time; of a device its memory alone.

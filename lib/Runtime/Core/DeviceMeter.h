@@ -19,7 +19,8 @@ public:
   virtual double milliseconds(size_t begin, size_t end) = 0;
   /// All marks may be used anew.
   virtual void restart() = 0;
-  /// Of the program's kernel that was launched last, once; without one since, nothing.
+  /// Of the program's kernel that was launched last and of the product that was called last, once each;
+  /// without one since, nothing.
   virtual KernelFigures takeFigures() = 0;
 };
 

@@ -68,7 +68,8 @@ std::vector<CallRow> Profile::result() const {
     if (row.calls)
       result.push_back({row.one, row.flies, row.calls,
                         std::chrono::duration<double, std::milli>(row.time).count() + row.deviceMs,
-                        static_cast<double>(row.bytes), static_cast<double>(row.flops), row.figures});
+                        static_cast<double>(row.bytes), static_cast<double>(row.flops), row.figures,
+                        row.figures.algorithm && !row.one.products.empty() ? row.figures.algorithm : ""});
   return result;
 }
 

@@ -85,7 +85,7 @@ private:
     marked.push_back({index, span.begin, span.end});
     KernelFigures one = meter->takeFigures(), &most = row.figures;
     most = {std::max(most.registers, one.registers), std::max(most.shared, one.shared),
-            std::max(most.spills, one.spills)};
+            std::max(most.spills, one.spills), one.algorithm ? one.algorithm : most.algorithm};
   }
 
   std::vector<Row> rows; ///< the program's calls, then a row for each kind of action

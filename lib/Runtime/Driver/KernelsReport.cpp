@@ -41,9 +41,11 @@ static double flopsOfProducts(const std::vector<int64_t> &products) {
   return flops;
 }
 
-/// What a device's kernel takes.
+/// What a device's kernel takes, or which algorithm a product takes.
 static std::string figuresOf(const CallRow &row) {
   const KernelFigures &figures = row.figures;
+  if (!row.algorithm.empty())
+    return "; " + row.algorithm;
   if (!figures.registers)
     return "";
   return format("; %lld registers, %lld B shared, %lld B spilled", (long long)figures.registers,

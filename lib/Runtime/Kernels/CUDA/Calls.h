@@ -28,6 +28,7 @@ public:
   StreamHandle currentStream() const { return stream; }
   /// The program's kernel that was launched last, null if none was since this was asked.
   Function takeLaunched() { return std::exchange(launched, nullptr); }
+  const Algorithm *takeAlgorithm() { return products.takeAlgorithm(); }
 
   void launch(const dsopt_device_kernel &kernel, int64_t begin, int64_t end, void *const *args) override;
   void gemm(const dsopt_gemm &product, const void *a, const void *b, void *c, void *workspace,

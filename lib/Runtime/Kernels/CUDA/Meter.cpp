@@ -22,16 +22,18 @@ size_t Meter::mark() {
 double Meter::milliseconds(size_t begin, size_t end) { return elapsed(events[begin], events[end]); }
 
 KernelFigures Meter::takeFigures() {
+  const Algorithm *algorithm = calls.takeAlgorithm();
+  const char *text = algorithm ? algorithm->text.c_str() : nullptr;
   Function kernel = calls.takeLaunched();
   if (!kernel)
-    return {};
+    return {0, 0, 0, text};
   auto attribute = [&](FunctionAttribute which) {
     int value = 0;
     DSOPT_CUDA(cuFuncGetAttribute, &value, which, kernel);
     return static_cast<int64_t>(value);
   };
   // The program's kernels have no arrays of their own: all that is local was spilled.
-  return {attribute(kRegisters), attribute(kSharedSizeBytes), attribute(kLocalSizeBytes)};
+  return {attribute(kRegisters), attribute(kSharedSizeBytes), attribute(kLocalSizeBytes), text};
 }
 
 namespace {

@@ -280,6 +280,7 @@ void Products::multiplyEpilogue(StreamHandle stream, const dsopt_gemm_epilogue &
 void Products::run(StreamHandle stream, const ProductShape &shape, const ProductCall &call, const void *a,
                    const void *b, const void *addend, void *c, bool adds) {
   const auto &[objects, algorithm] = prepare(shape, call);
+  called = &algorithm;
   float single[] = {1, adds ? 1.0f : 0.0f};
   double doubled[] = {1, adds ? 1.0 : 0.0};
   const void *alpha = single, *beta = single + 1;

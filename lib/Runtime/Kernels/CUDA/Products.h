@@ -37,6 +37,9 @@ public:
   /// What multiplies, for logs: "cuBLASLt 13.1.0".
   std::string library() const { return "cuBLASLt " + CublasLt::get().version; }
 
+  /// Of the product that was called last, null if none was since this was asked.
+  const Algorithm *takeAlgorithm() { return std::exchange(called, nullptr); }
+
 private:
   ProductShape shapeOf(const dsopt_gemm_part &part, const void *a, const void *b, const float *addend,
                        const void *c) const;
@@ -57,6 +60,7 @@ private:
   bool mayRound;
   std::map<std::pair<ProductShape, ProductCall>, Prepared> prepared;
   Function round;
+  const Algorithm *called = nullptr;
 };
 
 } // namespace dsopt::runtime::cuda
