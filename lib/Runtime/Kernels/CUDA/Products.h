@@ -14,6 +14,8 @@
 #include "Kernels/CUDA/ProductAlgorithms.h"
 #include "dsopt/Runtime/Epilogue.h"
 
+#include <utility>
+
 namespace dsopt::runtime::cuda {
 
 class Products {
