@@ -19,6 +19,7 @@ import numpy as np
 import small
 import tanh_model
 from runs import MPIRUN, Run, check, execute, model, relative, train
+from sampled import sampled
 from saved_weights import safetensors
 from small import initializer, node, value
 from tanh_model import ROWS, buckets, compress, gradients
@@ -298,9 +299,10 @@ def cuda():
         return runs[0]
 
     # Bounds; a row, and a whole parameter, without gradients before the freeze.
-    for decay, bounds, silent, layouts in ((0.1, {}, 0, placed),
-                                           (0.1, {"max_coeff": 0.95, "min_coeff": 0.8, "coeff_beta": 0.7, "factor_threshold": 0.002, "beta2": 0.95}, 6, placed[::3]),
-                                           (0, {"factor_min": 0.995, "factor_max": 1.003, "eps": 1e-4, "beta2": 0.95}, 0, placed[::3]), (0, {}, 0.5, placed[::3])):
+    cases = ((0.1, {}, 0, placed),
+             (0.1, {"max_coeff": 0.95, "min_coeff": 0.8, "coeff_beta": 0.7, "factor_threshold": 0.002, "beta2": 0.95}, 6, placed[::3]),
+             (0, {"factor_min": 0.995, "factor_max": 1.003, "eps": 1e-4, "beta2": 0.95}, 0, placed[::3]), (0, {}, 0.5, placed[::3]))
+    for decay, bounds, silent, layouts in sampled(cases, 2):
         data = batches(2, FREEZE if silent else 0, int(silent))
         words = [f"-{key.replace('_', '-')}={number}" for key, number in bounds.items() if key != "beta2"]
         _, weights = same(data, [f"-weight-decay={decay}", f"-betas=0.9,{bounds.get('beta2', 0.999)}", *words], layouts)

@@ -280,7 +280,7 @@ def is_for(arch, there, product, index):
 
 
 def main(opt, folder):
-    products = [*sampled(cases(), 110), *sampled(narrow_cases("bf16"), 60), *sampled(list(narrow_cases("f16"))[::4], 16), *sampled(TILE_CASES, 20)]
+    products = [*sampled(cases(), 70), *sampled(narrow_cases("bf16"), 40), *sampled(list(narrow_cases("f16"))[::4], 10), *sampled(TILE_CASES, 14)]
     libraries = [{} for _ in products]
     there = processors_here()
     for arch in dict.fromkeys(there[:1] + there[-1:] + [TILES] * bool(there)):
