@@ -198,9 +198,6 @@ def cases():
         mode = ("accumulate", "bias")[(number + number // 4) % 2]
         yield Product(m, n, k, turns_a, turns_b, pads=(3, 5, 9), mode=mode)
     for turns_a, turns_b, mode in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend", "bias")):
-        # Runs of the contraction: whole ones, and one that is cut.
-        yield Product(20, 100, 2048, turns_a, turns_b, mode=mode)
-        yield Product(37, 53, 1024 + 21, turns_a, turns_b, mode=mode, pads=(1, 2, 3))
         yield Product(19, 40, 30, turns_a, turns_b, mode=mode, turns_c=int(mode in ("store", "accumulate")))
         # Few columns, whose rows are vectors.
         yield Product(77, 3, 1024 + 40, turns_a, turns_b, mode=mode, pads=(1, 2, 3))
@@ -218,6 +215,13 @@ def cases():
         yield Product(6, 1000, 300, turns_a, turns_b)
         yield Product(11, 170, 90, turns_a, turns_b)
         yield Product(133, 170, 260, turns_a, turns_b, batch=(2,), pads=(1024 - (133 if turns_a else 260), 0, 0))
+
+
+def run_cases():
+    """Runs of the contraction: whole ones, and one that is cut."""
+    for turns_a, turns_b, mode in itertools.product((0, 1), (0, 1), ("store", "accumulate", "addend", "bias")):
+        yield Product(20, 100, 2048, turns_a, turns_b, mode=mode)
+        yield Product(37, 53, 1024 + 21, turns_a, turns_b, mode=mode, pads=(1, 2, 3))
 
 
 def narrow_cases(narrow):
@@ -280,7 +284,7 @@ def is_for(arch, there, product, index):
 
 
 def main(opt, folder):
-    products = [*sampled(cases(), 70), *sampled(narrow_cases("bf16"), 40), *sampled(list(narrow_cases("f16"))[::4], 10), *sampled(TILE_CASES, 14)]
+    products = [*run_cases(), *sampled(cases(), 50), *sampled(narrow_cases("bf16"), 40), *sampled(list(narrow_cases("f16"))[::4], 10), *sampled(TILE_CASES, 14)]
     libraries = [{} for _ in products]
     there = processors_here()
     for arch in dict.fromkeys(there[:1] + there[-1:] + [TILES] * bool(there)):
