@@ -143,7 +143,7 @@ CHOSEN = [
     Defect("status-of-death", "Runtime Driver", "ranks that are killed end as wrong input does",
            "lib/Runtime/Driver/LocalRanks.cpp", "outcome.status = group->failureStatus() == StatusInput ? StatusInput : StatusFailure;",
            "outcome.status = StatusInput;",
-           f"{RUNTIME} tiny1 tiny2", "Faults/faults.test", "seeded faults at any moment of a run"),
+           RUNTIME, "Execution/errors.test", "which status each kind of end has"),
     Defect("shifted-labels", "Runtime Data", "-labels=shifted gives the tokens themselves",
            "lib/Runtime/Data/TokenSource.cpp", "first += role == Role::Labels && shifted;", "first += 0;",
            RUNTIME, "Execution/tokens.test", "windows against numpy"),
