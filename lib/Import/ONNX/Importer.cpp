@@ -7,6 +7,7 @@
 #include "MeasuredValues.h"
 #include "OpTable.h"
 #include "Scopes.h"
+#include "UpgradeOperators.h"
 
 #include "dsopt/Dialect/Graph/Statistics.h"
 
@@ -45,12 +46,15 @@ private:
     std::string place = nodePlace(node);
     return named(nodeName(node), place.empty() ? location : named(place, location));
   }
+  /// As the file names it.
   static std::string operatorName(const onnx::NodeProto &node) {
-    return (node.domain().empty() ? "" : node.domain() + ".") + node.op_type();
+    StringRef upgraded = metadataOf(node, kUpgradedKey);
+    return (node.domain().empty() ? "" : node.domain() + ".") +
+           (upgraded.empty() ? node.op_type() : upgraded.str());
   }
   /// "node 'x' (Op)", for messages.
   std::string describe(const onnx::NodeProto &node) const {
-    int64_t opset = file.opset(node.domain());
+    int64_t opset = file.writtenOpset(node.domain());
     std::string place = nodePlace(node);
     return "node '" + nodeName(node) + "' (" + operatorName(node) +
            (opset ? ", opset " + std::to_string(opset) : "") + ")" + (place.empty() ? "" : " of " + place);
@@ -269,8 +273,9 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   if (!row)
     return error() << describe(node) << " has an operator that is not available: '" << operatorName(node)
                    << "'";
-  int64_t opset = file.opset(node.domain());
-  if (opset < row->since || opset > row->until)
+  int64_t opset = file.writtenOpset(node.domain());
+  bool isUpgraded = !metadataOf(node, kUpgradedKey).empty();
+  if (!isUpgraded && (opset < row->since || opset > row->until))
     return error() << describe(node) << " has operator '" << operatorName(node) << "', expected in opset "
                    << row->since << " to " << row->until << " only";
   emitter.location = placeOf(node);
@@ -288,7 +293,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
         message = diagnostic.str();
       return success();
     });
-    NodeBuilder builder(emitter, bindings, node, opset, options, *this);
+    NodeBuilder builder(emitter, bindings, node, file.opset(node.domain()), options, *this);
     built = row->build(builder);
   }
   if (succeeded(built))

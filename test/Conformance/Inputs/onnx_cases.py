@@ -41,7 +41,7 @@ SMALL = {getattr(TensorProto, name): np.dtype(carrier) for names, carrier in
 CARRIERS = {np.dtype(helper.tensor_dtype_to_np_dtype(kind)): carrier for kind, carrier in SMALL.items()}
 DTYPES = {text: np.dtype(helper.tensor_dtype_to_np_dtype(kind)) for kind, text in TYPES.items()}
 NARROW = {DTYPES["f16"], DTYPES["bf16"]}  # given to programs as f32, which computes with them
-OLDEST = 13
+OLDEST = 7
 
 
 def array_of(value):
