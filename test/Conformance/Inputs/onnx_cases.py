@@ -4,8 +4,8 @@ compiled kernels; BIN is the folder of dsopt-forward.
 
 Of each operator that dsopt lists, every case whose values are numbers or bools is a model that is
 imported, compiled, run with 1 and 3 threads (equal bytes) and compared as onnx's runner compares;
-random numbers by what they may be. Models of old opsets are converted by onnx first. Prints the
-failures with their reasons and a line `N passed, N failed, N skipped`. With --gradients the
+random numbers by what they may be. With --older onnx's converter rewrites the cases to opsets 7 to 12 first, as
+far as it reaches, and old_forms.py adds what it does not write. Prints the failures with their reasons and a line `N passed, N failed, N skipped`. With --gradients the
 gradients of the cases with float32 inputs and outputs, and of those in odd_shapes.py, are compared
 with finite differences of the folded model in double instead; `exempt` are those without a
 derivative anywhere. --docs does both and writes the table of operators."""
@@ -13,9 +13,11 @@ import argparse
 import collections
 import os
 import queue
+import random
 import re
 import subprocess
 import threading
+import types
 import warnings
 
 import ml_dtypes
@@ -26,6 +28,7 @@ from onnx import TensorProto, helper, numpy_helper, version_converter
 warnings.simplefilter("ignore")
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402
 
+import old_forms  # noqa: E402
 from odd_shapes import CASES  # noqa: E402
 from operators import CONSTANTS, DRAWN, LISTED, NO_GRADIENT, SKIPPED, TOLERANCES  # noqa: E402
 
@@ -41,7 +44,6 @@ SMALL = {getattr(TensorProto, name): np.dtype(carrier) for names, carrier in
 CARRIERS = {np.dtype(helper.tensor_dtype_to_np_dtype(kind)): carrier for kind, carrier in SMALL.items()}
 DTYPES = {text: np.dtype(helper.tensor_dtype_to_np_dtype(kind)) for kind, text in TYPES.items()}
 NARROW = {DTYPES["f16"], DTYPES["bf16"]}  # given to programs as f32, which computes with them
-OLDEST = 7
 
 
 def array_of(value):
@@ -76,9 +78,6 @@ class Case:
         os.makedirs(folder, exist_ok=True)
         model = onnx.ModelProto()
         model.CopyFrom(self.case.model)
-        if any(opset.domain == "" and opset.version < OLDEST for opset in model.opset_import):
-            model = version_converter.convert_version(model, OLDEST)
-        model.ir_version = max(model.ir_version, 8)
         graph, values = model.graph, dict(zip([i.name for i in model.graph.input], self.inputs))
         # Inputs whose values decide shapes, by their place in the operator's own node.
         places = CONSTANTS.get(self.op, ())
@@ -157,10 +156,38 @@ def collect(wanted):
     return cases
 
 
-def collect_odd(wanted):
-    """The cases of our own, for gradients."""
+def aged(cases, count):
+    """Of the cases, so many: each as onnx's converter writes it in an older opset, the oldest IR version that has it."""
+    drawn = random.Random(7)
+    # The converter keeps the axis of a softmax, which below opset 13 means all from it on.
+    cases = [case for case in cases if len(case.case.model.opset_import) == 1 and not case.case.model.functions
+             and not re.fullmatch(r"(log)?softmax_axis_[01]|hardmax_axis_[01]", case.name)]
+    result = []
+    for case in drawn.sample(cases, len(cases)):
+        newest = case.case.model.opset_import[0].version
+        for opset in drawn.sample(range(7, min(newest, 13)), max(min(newest, 13) - 7, 0)):
+            try:
+                model = version_converter.convert_version(case.case.model, opset)
+                model.ir_version = 3 if opset < 9 else 4 if opset < 10 else 5 if opset < 11 else 6
+                model.graph.input.extend(helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in model.graph.initializer)
+                onnx.checker.check_model(model)
+            except (RuntimeError, onnx.checker.ValidationError):
+                continue  # the converter does not reach this opset, or leaves what it does not have
+            old = Case(types.SimpleNamespace(name=f"{case.case.name}_opset{opset}", model=model, rtol=case.case.rtol, atol=case.case.atol,
+                                             data_sets=case.case.data_sets), case.op)
+            old.own_inputs = case.own_inputs
+            result.append(old)
+            if count:
+                break
+        if count and len(result) >= count:
+            break
+    return result
+
+
+def collect_odd(wanted, own=CASES):
+    """The cases of our own: for gradients, or of old opsets."""
     cases = []
-    for case in CASES:
+    for case in own:
         node = case.model.graph.node[0]
         if node.op_type in wanted:
             cases.append(Case(case, node.op_type))
@@ -279,6 +306,7 @@ def main():
     parser.add_argument("scratch")
     parser.add_argument("--sample", type=int, help="so many cases, some of each operator")
     parser.add_argument("--operators", help="of these operators only")
+    parser.add_argument("--older", action="store_true", help="rewritten to older opsets")
     parser.add_argument("--gradients", action="store_true", help="compare gradients instead of values")
     parser.add_argument("--docs", help="write the table of operators to this file")
     parser.add_argument("-v", action="store_true", help="name passed cases too")
@@ -292,7 +320,10 @@ def main():
         else:
             cases.append(case)
     odd = collect_odd(wanted) if options.gradients or options.docs else []
-    if options.sample:
+    if options.older:
+        old = collect_odd(wanted, old_forms.CASES)
+        cases = old + aged(cases, options.sample)
+    elif options.sample:
         cases, odd = sample(cases, options.sample), sample(odd, options.sample)
     if options.gradients:
         cases += odd

@@ -65,6 +65,7 @@ CONSTANTS = {
     "TopK": (1,),
     "Trilu": (1,),
     "Unsqueeze": (1,),
+    "Upsample": (1,),
 }
 
 # Cases whose gradients are not compared, and why.
