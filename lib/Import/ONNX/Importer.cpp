@@ -544,6 +544,7 @@ void Importer::fillReport(ImportReport &report) {
 }
 
 LogicalResult Importer::run() {
+  nameOpenDimensions(file, options);
   if (failed(checkDuplicates(file, location)) || failed(indexNodes()) || failed(chooseLoss()) ||
       failed(orderNodes()) || failed(initializers.readRules()) || failed(chooseModelType()) ||
       failed(makeFunction()))

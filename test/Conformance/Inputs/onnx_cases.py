@@ -78,17 +78,22 @@ class Case:
         os.makedirs(folder, exist_ok=True)
         model = onnx.ModelProto()
         model.CopyFrom(self.case.model)
-        graph, values = model.graph, dict(zip([i.name for i in model.graph.input], self.inputs))
+        graph = model.graph
+        known = {initializer.name for initializer in graph.initializer}
+        given = [value for value in graph.input if value.name not in known]
+        values = dict(zip([value.name for value in given], self.inputs))
         # Inputs whose values decide shapes, by their place in the operator's own node.
         places = CONSTANTS.get(self.op, ())
         constants = [name for place, name in enumerate(self.own_inputs) if place in places and name in values]
         for name in constants:
             graph.node.insert(0, helper.make_node("Constant", [], [name], value=numpy_helper.from_array(values[name])))
             graph.input.remove(next(i for i in graph.input if i.name == name))
-        for value in graph.input:
-            given = np.ascontiguousarray(values[value.name])
-            given = given.astype(np.float32 if given.dtype in NARROW else CARRIERS.get(given.dtype, given.dtype))
-            given.tofile(os.path.join(folder, value.name + ".in"))
+        for value in given:
+            if value.name in constants:
+                continue
+            array = np.ascontiguousarray(values[value.name])
+            array = array.astype(np.float32 if array.dtype in NARROW else CARRIERS.get(array.dtype, array.dtype))
+            array.tofile(os.path.join(folder, value.name + ".in"))
         # What a runtime tells of a micro-batch (dsopt/Runtime/Scalars.h): seed, step, micro-batch, training.
         np.array([7, 0, 1, 0, 1], np.int32).tofile(os.path.join(folder, "context.in"))
         onnx.save(model, os.path.join(folder, "model.onnx"))
@@ -165,7 +170,7 @@ def aged(cases, count):
     result = []
     for case in drawn.sample(cases, len(cases)):
         newest = case.case.model.opset_import[0].version
-        for opset in drawn.sample(range(7, min(newest, 13)), max(min(newest, 13) - 7, 0)):
+        for opset in drawn.sample(range(9 if case.op == "Scan" else 7, min(newest, 13)), max(min(newest, 13) - (9 if case.op == "Scan" else 7), 0)):
             try:
                 model = version_converter.convert_version(case.case.model, opset)
                 model.ir_version = 3 if opset < 9 else 4 if opset < 10 else 5 if opset < 11 else 6
@@ -336,4 +341,5 @@ def main():
         write_docs(options, cases, odd, skipped)
 
 
-main()
+if __name__ == "__main__":
+    main()
