@@ -13,7 +13,7 @@ MatMul Max MaxPool MaxUnpool Mean MeanVarianceNormalization MelWeightMatrix Min 
 NegativeLogLikelihoodLoss NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or PRelu Pad Pow
 RMSNormalization RNN RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range Reciprocal ReduceL1
 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu
-Reshape Resize ReverseSequence RotaryEmbedding Round STFT Scan ScatterElements ScatterND Selu SequenceAt
+Reshape Resize ReverseSequence RotaryEmbedding Round STFT Scan Scatter ScatterElements ScatterND Selu SequenceAt
 SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap Shape Shrink Sigmoid
 Sign Sin Sinh Size Slice Softmax SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Split SplitToSequence
 Sqrt Squeeze Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu Tile TopK Transpose Trilu Unsqueeze Where Xor
