@@ -49,8 +49,8 @@ private:
   /// As the file names it.
   static std::string operatorName(const onnx::NodeProto &node) {
     StringRef upgraded = metadataOf(node, kUpgradedKey);
-    return (node.domain().empty() ? "" : node.domain() + ".") +
-           (upgraded.empty() ? node.op_type() : upgraded.str());
+    std::string name = upgraded.empty() ? node.op_type() : upgraded.str();
+    return node.domain().empty() ? name : node.domain() + "." + name;
   }
   /// "node 'x' (Op)", for messages.
   std::string describe(const onnx::NodeProto &node) const {
@@ -122,11 +122,10 @@ LogicalResult Importer::indexNodes() {
 
 /// Whether a declared output is one float.
 static bool isScalarFloat(const onnx::ValueInfoProto &output) {
-  const onnx::TypeProto_Tensor &tensor = output.type().tensor_type();
-  return output.type().has_tensor_type() && tensor.has_shape() && tensor.shape().dim_size() == 0 &&
-         (tensor.elem_type() == onnx::TensorProto::FLOAT || tensor.elem_type() == onnx::TensorProto::DOUBLE ||
-          tensor.elem_type() == onnx::TensorProto::FLOAT16 ||
-          tensor.elem_type() == onnx::TensorProto::BFLOAT16);
+  using Tensor = onnx::TensorProto;
+  const onnx::TypeProto_Tensor &type = output.type().tensor_type();
+  auto floats = {Tensor::FLOAT, Tensor::DOUBLE, Tensor::FLOAT16, Tensor::BFLOAT16};
+  return type.has_shape() && type.shape().dim_size() == 0 && llvm::is_contained(floats, type.elem_type());
 }
 
 LogicalResult Importer::chooseLoss() {
@@ -274,8 +273,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
     return error() << describe(node) << " has an operator that is not available: '" << operatorName(node)
                    << "'";
   int64_t opset = file.writtenOpset(node.domain());
-  bool isUpgraded = !metadataOf(node, kUpgradedKey).empty();
-  if (!isUpgraded && (opset < row->since || opset > row->until))
+  if (metadataOf(node, kUpgradedKey).empty() && (opset < row->since || opset > row->until))
     return error() << describe(node) << " has operator '" << operatorName(node) << "', expected in opset "
                    << row->since << " to " << row->until << " only";
   emitter.location = placeOf(node);
