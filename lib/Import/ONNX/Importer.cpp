@@ -120,14 +120,6 @@ LogicalResult Importer::indexNodes() {
   return success();
 }
 
-/// Whether a declared output is one float.
-static bool isScalarFloat(const onnx::ValueInfoProto &output) {
-  using Tensor = onnx::TensorProto;
-  const onnx::TypeProto_Tensor &type = output.type().tensor_type();
-  auto floats = {Tensor::FLOAT, Tensor::DOUBLE, Tensor::FLOAT16, Tensor::BFLOAT16};
-  return type.has_shape() && type.shape().dim_size() == 0 && llvm::is_contained(floats, type.elem_type());
-}
-
 LogicalResult Importer::chooseLoss() {
   if (options.returns != Returns::Loss) {
     if (failed(findPredicted(file.graph(), options, outputs, location)))
