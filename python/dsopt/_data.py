@@ -17,7 +17,8 @@ Arrays = Dict[str, np.ndarray]
 
 
 def model_inputs(path: str) -> Dict[str, List[Any]]:
-    """The inputs of an ONNX model in order, each with its dimensions: numbers, or the names of symbolic ones."""
+    """The inputs of an ONNX model in order, each with its dimensions: numbers, or the names of symbolic ones, which
+    are the input's and the axis' ("x:2") where the model gives them none."""
     if not path.endswith(".onnx"):
         return {}
     try:
@@ -27,8 +28,9 @@ def model_inputs(path: str) -> Dict[str, List[Any]]:
                          "not installed: pip install onnx") from None
     graph = onnx.load(path, load_external_data=False).graph
     constants = {initializer.name for initializer in graph.initializer}
-    return {value.name: [dim.dim_value if dim.HasField("dim_value") else dim.dim_param
-                         for dim in value.type.tensor_type.shape.dim]
+    return {value.name: [dim.dim_value if dim.HasField("dim_value") and dim.dim_value >= 0
+                         else dim.dim_param if dim.dim_param not in ("", "?") else f"{value.name}:{axis}"
+                         for axis, dim in enumerate(value.type.tensor_type.shape.dim)]
             for value in graph.input if value.name not in constants}
 
 

@@ -120,13 +120,13 @@ static LogicalResult clip(NodeBuilder &n) {
 ArrayRef<OpRow> activationOps() {
   static const OpRow rows[] = {
       {"Celu", 12, kMaxOpset, activation<celu>},
-      {"Clip", 13, kMaxOpset, clip},
+      {"Clip", 6, kMaxOpset, clip},
       {"Elu", 6, kMaxOpset, activation<elu>},
       {"HardSigmoid", 6, kMaxOpset, activation<hardSigmoid>},
       {"HardSwish", 14, kMaxOpset, activation<hardSwish>},
       {"LeakyRelu", 6, kMaxOpset, activation<leakyRelu>},
       {"Mish", 18, kMaxOpset, activation<mish>},
-      {"PRelu", 9, kMaxOpset, pRelu},
+      {"PRelu", 7, kMaxOpset, pRelu},
       {"Selu", 6, kMaxOpset, activation<selu>},
       {"Shrink", 9, kMaxOpset, activation<shrink>},
       {"Softplus", 1, kMaxOpset, activation<softplus>},

@@ -318,8 +318,8 @@ static LogicalResult scan(NodeBuilder &n) {
 
 ArrayRef<OpRow> controlFlowOps() {
   static const OpRow rows[] = {
-      {"If", 11, kMaxOpset, branch},
-      {"Loop", 11, kMaxOpset, loop},
+      {"If", 1, kMaxOpset, branch},
+      {"Loop", 1, kMaxOpset, loop},
       {"Scan", 9, kMaxOpset, scan},
   };
   return rows;

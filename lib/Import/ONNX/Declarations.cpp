@@ -10,6 +10,13 @@ using namespace mlir;
 
 namespace dsopt::onnx_import {
 
+bool isScalarFloat(const onnx::ValueInfoProto &output) {
+  using Tensor = onnx::TensorProto;
+  const onnx::TypeProto_Tensor &type = output.type().tensor_type();
+  auto floats = {Tensor::FLOAT, Tensor::DOUBLE, Tensor::FLOAT16, Tensor::BFLOAT16};
+  return type.has_shape() && type.shape().dim_size() == 0 && llvm::is_contained(floats, type.elem_type());
+}
+
 LogicalResult checkDuplicates(const ModelFile &file, Location location) {
   for (auto [values, what] :
        {std::pair(&file.graph().input(), "inputs"), {&file.graph().output(), "outputs"}}) {
@@ -23,7 +30,7 @@ LogicalResult checkDuplicates(const ModelFile &file, Location location) {
 
 /// Compares what the model declares about a value with what its nodes give.
 static LogicalResult checkDeclaration(const onnx::ValueInfoProto &info, StringRef what,
-                                      const Bindings &bindings, Location location) {
+                                      const Bindings &bindings, Location location, int &contradictions) {
   auto found = bindings.find(info.name());
   const onnx::TypeProto_Tensor &declared = info.type().tensor_type();
   if (found == bindings.end() || !found->second.value || !info.type().has_tensor_type())
@@ -43,8 +50,8 @@ static LogicalResult checkDeclaration(const onnx::ValueInfoProto &info, StringRe
     return success();
   bool fits = declared.shape().dim_size() == type.getRank();
   for (int64_t i = 0; fits && i < type.getRank(); ++i)
-    fits =
-        !declared.shape().dim(i).has_dim_value() || declared.shape().dim(i).dim_value() == type.getDimSize(i);
+    fits = !declared.shape().dim(i).has_dim_value() || declared.shape().dim(i).dim_value() < 0 ||
+           declared.shape().dim(i).dim_value() == type.getDimSize(i);
   if (fits)
     return success();
   std::string shape;
@@ -55,16 +62,19 @@ static LogicalResult checkDeclaration(const onnx::ValueInfoProto &info, StringRe
     else
       stream << (dim.dim_param().empty() ? "?" : dim.dim_param());
   });
-  return emitError(location) << what << " '" << info.name() << "' is declared with the shape [" << shape
-                             << "], but is computed as " << type;
+  if (++contradictions == 1)
+    emitWarning(location) << what << " '" << info.name() << "' is declared with the shape [" << shape
+                          << "], but is computed as " << type << ", which is what counts";
+  return success();
 }
 
 LogicalResult checkDeclarations(const ModelFile &file, const Bindings &bindings, Location location) {
+  int contradictions = 0; // the first is said
   for (const onnx::ValueInfoProto &output : file.graph().output())
-    if (failed(checkDeclaration(output, "output", bindings, location)))
+    if (failed(checkDeclaration(output, "output", bindings, location, contradictions)))
       return failure();
   for (const onnx::ValueInfoProto &info : file.graph().value_info())
-    if (failed(checkDeclaration(info, "value", bindings, location)))
+    if (failed(checkDeclaration(info, "value", bindings, location, contradictions)))
       return failure();
   return success();
 }

@@ -15,6 +15,9 @@ mlir::LogicalResult checkDuplicates(const ModelFile &file, mlir::Location locati
 mlir::LogicalResult checkDeclarations(const ModelFile &file, const Bindings &bindings,
                                       mlir::Location location);
 
+/// Whether a declared output is one float.
+bool isScalarFloat(const onnx::ValueInfoProto &output);
+
 } // namespace dsopt::onnx_import
 
 #endif // DSOPT_LIB_IMPORT_ONNX_DECLARATIONS_H

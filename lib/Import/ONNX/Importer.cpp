@@ -7,6 +7,7 @@
 #include "MeasuredValues.h"
 #include "OpTable.h"
 #include "Scopes.h"
+#include "UpgradeOperators.h"
 
 #include "dsopt/Dialect/Graph/Statistics.h"
 
@@ -45,12 +46,15 @@ private:
     std::string place = nodePlace(node);
     return named(nodeName(node), place.empty() ? location : named(place, location));
   }
+  /// As the file names it.
   static std::string operatorName(const onnx::NodeProto &node) {
-    return (node.domain().empty() ? "" : node.domain() + ".") + node.op_type();
+    StringRef upgraded = metadataOf(node, kUpgradedKey);
+    std::string name = upgraded.empty() ? node.op_type() : upgraded.str();
+    return node.domain().empty() ? name : node.domain() + "." + name;
   }
   /// "node 'x' (Op)", for messages.
   std::string describe(const onnx::NodeProto &node) const {
-    int64_t opset = file.opset(node.domain());
+    int64_t opset = file.writtenOpset(node.domain());
     std::string place = nodePlace(node);
     return "node '" + nodeName(node) + "' (" + operatorName(node) +
            (opset ? ", opset " + std::to_string(opset) : "") + ")" + (place.empty() ? "" : " of " + place);
@@ -114,15 +118,6 @@ LogicalResult Importer::indexNodes() {
         return error() << describe(node) << " computes '" << output << "', which the model defines already";
     }
   return success();
-}
-
-/// Whether a declared output is one float.
-static bool isScalarFloat(const onnx::ValueInfoProto &output) {
-  const onnx::TypeProto_Tensor &tensor = output.type().tensor_type();
-  return output.type().has_tensor_type() && tensor.has_shape() && tensor.shape().dim_size() == 0 &&
-         (tensor.elem_type() == onnx::TensorProto::FLOAT || tensor.elem_type() == onnx::TensorProto::DOUBLE ||
-          tensor.elem_type() == onnx::TensorProto::FLOAT16 ||
-          tensor.elem_type() == onnx::TensorProto::BFLOAT16);
 }
 
 LogicalResult Importer::chooseLoss() {
@@ -269,8 +264,8 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   if (!row)
     return error() << describe(node) << " has an operator that is not available: '" << operatorName(node)
                    << "'";
-  int64_t opset = file.opset(node.domain());
-  if (opset < row->since || opset > row->until)
+  int64_t opset = file.writtenOpset(node.domain());
+  if (metadataOf(node, kUpgradedKey).empty() && (opset < row->since || opset > row->until))
     return error() << describe(node) << " has operator '" << operatorName(node) << "', expected in opset "
                    << row->since << " to " << row->until << " only";
   emitter.location = placeOf(node);
@@ -288,7 +283,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
         message = diagnostic.str();
       return success();
     });
-    NodeBuilder builder(emitter, bindings, node, opset, options, *this);
+    NodeBuilder builder(emitter, bindings, node, file.opset(node.domain()), options, *this);
     built = row->build(builder);
   }
   if (succeeded(built))
@@ -539,6 +534,7 @@ void Importer::fillReport(ImportReport &report) {
 }
 
 LogicalResult Importer::run() {
+  nameOpenDimensions(file, options);
   if (failed(checkDuplicates(file, location)) || failed(indexNodes()) || failed(chooseLoss()) ||
       failed(orderNodes()) || failed(initializers.readRules()) || failed(chooseModelType()) ||
       failed(makeFunction()))

@@ -286,16 +286,17 @@ static LogicalResult reverseSequence(NodeBuilder &n) {
 
 ArrayRef<OpRow> indexOps() {
   static const OpRow rows[] = {
-      {"Compress", 11, kMaxOpset, compress},
-      {"Gather", 13, kMaxOpset, gather<graph::GatherOp>},
-      {"GatherElements", 13, kMaxOpset, gather<graph::GatherElementsOp>},
-      {"GatherND", 12, kMaxOpset, gatherND},
-      {"NonZero", 13, kMaxOpset, nonZero},
-      {"OneHot", 11, kMaxOpset, oneHot},
+      {"Compress", 9, kMaxOpset, compress},
+      {"Gather", 1, kMaxOpset, gather<graph::GatherOp>},
+      {"GatherElements", 11, kMaxOpset, gather<graph::GatherElementsOp>},
+      {"GatherND", 11, kMaxOpset, gatherND},
+      {"NonZero", 9, kMaxOpset, nonZero},
+      {"OneHot", 9, kMaxOpset, oneHot},
       {"ReverseSequence", 10, kMaxOpset, reverseSequence},
-      {"ScatterElements", 13, kMaxOpset, scatterElements},
-      {"ScatterND", 13, kMaxOpset, scatterND},
-      {"TopK", 11, kMaxOpset, topK},
+      {"Scatter", 9, 10, scatterElements},
+      {"ScatterElements", 11, kMaxOpset, scatterElements},
+      {"ScatterND", 11, kMaxOpset, scatterND},
+      {"TopK", 1, kMaxOpset, topK},
   };
   return rows;
 }

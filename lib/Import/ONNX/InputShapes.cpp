@@ -50,6 +50,50 @@ private:
 };
 } // namespace
 
+static std::string axisName(const std::string &input, int64_t axis) {
+  return input + ":" + std::to_string(axis);
+}
+
+/// The rank of an input whose shape the model does not say; -1 if nothing else says it.
+static int64_t rankOf(const onnx::ValueInfoProto &input, const ModelFile &file,
+                      const ImportOptions &options) {
+  int64_t rank = 0;
+  while (options.dims.count(axisName(input.name(), rank)))
+    ++rank;
+  auto array = options.inputShapes.find(input.name());
+  if (rank || array == options.inputShapes.end())
+    return rank ? rank : -1;
+  // Axes before those of a micro-batch are before those of the other inputs as well.
+  int64_t leading = 0;
+  for (const onnx::ValueInfoProto &other : file.graph().input()) {
+    const onnx::TypeProto_Tensor &tensor = other.type().tensor_type();
+    auto data = options.inputShapes.find(other.name());
+    if (tensor.has_shape() && data != options.inputShapes.end())
+      leading = std::max<int64_t>(leading, (int64_t)data->second.size() - tensor.shape().dim_size());
+  }
+  return std::max<int64_t>(0, (int64_t)array->second.size() - leading);
+}
+
+void nameOpenDimensions(ModelFile &file, const ImportOptions &options) {
+  for (onnx::ValueInfoProto &input : *file.model().mutable_graph()->mutable_input()) {
+    if (!input.type().has_tensor_type() || file.findInitializer(input.name()) >= 0)
+      continue;
+    onnx::TypeProto_Tensor &tensor = *input.mutable_type()->mutable_tensor_type();
+    if (!tensor.has_shape()) {
+      int64_t rank = rankOf(input, file, options);
+      if (rank < 0)
+        continue;
+      tensor.mutable_shape();
+      for (int64_t i = 0; i < rank; ++i)
+        tensor.mutable_shape()->add_dim();
+    }
+    for (auto [i, dimension] : llvm::enumerate(*tensor.mutable_shape()->mutable_dim()))
+      if (dimension.has_dim_value() ? dimension.dim_value() < 0
+                                    : dimension.dim_param().empty() || dimension.dim_param() == "?")
+        dimension.set_dim_param(axisName(input.name(), i));
+  }
+}
+
 FailureOr<std::optional<std::vector<int64_t>>>
 microBatchShape(const ImportOptions &options, const std::string &input, int64_t rank, Location location) {
   auto found = options.inputShapes.find(input);
@@ -155,7 +199,11 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
   if (!element)
     return failure();
   if (!tensor.has_shape())
-    return error() << "input '" << input.name() << "' has no shape in the model, expected one";
+    return error()
+           << "input '" << input.name()
+           << "' has no shape in the model: give data that has an array of that name, or each size with "
+              "-dim="
+           << axisName(input.name(), 0) << "=VALUE and so on";
   auto data = microBatchShape(options, input.name(), tensor.shape().dim_size(), location);
   if (failed(data))
     return failure();
@@ -170,12 +218,13 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
     if (size < 0 && isOpen) {
       InFlightDiagnostic diagnostic = error()
                                       << "dimension " << i << " of input '" << input.name() << "' is ";
-      if (dimension.dim_param().empty())
-        diagnostic << "unknown: give data whose micro-batches have it";
+      diagnostic << "symbolic: give it a value with -dim=" << dimension.dim_param() << "=VALUE, or ";
+      if (*data && i == 0)
+        diagnostic << "say how many rows of its data's [" << ArrayRef(options.inputShapes.at(input.name()))
+                   << "] a micro-batch has with -micro-batch-size=B";
       else
-        diagnostic << "symbolic: give it a value with -dim=" << dimension.dim_param()
-                   << "=VALUE, or give data";
-      if (i == 0)
+        diagnostic << "give data";
+      if (!*data && i == 0)
         diagnostic << ", or the rows of a micro-batch with -micro-batch-size=B";
       return diagnostic;
     }

@@ -226,8 +226,8 @@ LogicalResult ctcLoss(NodeBuilder &n) {
 
 ArrayRef<OpRow> lossOps() {
   static const OpRow rows[] = {
-      {"NegativeLogLikelihoodLoss", 13, kMaxOpset, negativeLogLikelihoodLoss},
-      {"SoftmaxCrossEntropyLoss", 13, kMaxOpset, softmaxCrossEntropyLoss},
+      {"NegativeLogLikelihoodLoss", 12, kMaxOpset, negativeLogLikelihoodLoss},
+      {"SoftmaxCrossEntropyLoss", 12, kMaxOpset, softmaxCrossEntropyLoss},
   };
   return rows;
 }

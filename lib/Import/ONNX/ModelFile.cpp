@@ -3,6 +3,7 @@
 #include "ModelFile.h"
 
 #include "Scopes.h"
+#include "UpgradeOperators.h"
 
 #include "dsopt/Interfaces/Globs.h"
 #include "llvm/ADT/StringExtras.h"
@@ -220,6 +221,7 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
   uniteScopes(file->proto);
   if (failed(inlineFunctions(file->proto, file->version, file->inlined, location)))
     return nullptr;
+  upgradeOperators(file->proto, file->version);
 
   std::string name = llvm::sys::path::filename(path).str();
   for (auto [offset, length] : scanner.raw)
@@ -232,30 +234,35 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
   return file;
 }
 
+static bool isOnnx(StringRef domain) { return domain.empty() || domain == "ai.onnx"; }
+
 LogicalResult ModelFile::checkVersions(Location location) {
   int64_t ir = proto.ir_version();
   if (ir < kMinIrVersion || ir > kMaxIrVersion)
     return emitError(location) << "'" << path << "' has IR version " << ir << ", expected " << kMinIrVersion
-                               << " to " << kMaxIrVersion
-                               << "; export it again, or convert it with onnx.version_converter";
+                               << " to " << kMaxIrVersion << "; export it with "
+                               << (ir < kMinIrVersion ? "a newer" : "an older") << " version of the exporter";
   version = -1;
   for (const onnx::OperatorSetIdProto &set : proto.opset_import())
-    if (set.domain().empty() || set.domain() == "ai.onnx")
+    if (isOnnx(set.domain()))
       version = set.version();
   if (version == -1)
     return emitError(location) << "'" << path << "' names no version of ONNX's operators, expected opset "
                                << kMinOpset << " to " << kMaxOpset;
   if (version < kMinOpset || version > kMaxOpset)
     return emitError(location) << "'" << path << "' uses opset " << version << ", expected " << kMinOpset
-                               << " to " << kMaxOpset << "; convert it with onnx.version_converter";
+                               << " to " << kMaxOpset << "; onnx.version_converter.convert_version(model, "
+                               << (version < kMinOpset ? 13 : kMaxOpset)
+                               << ") may make it one, else export it again with opset_version="
+                               << (version < kMinOpset ? 18 : kMaxOpset);
   return success();
 }
 
+int64_t ModelFile::writtenOpset(StringRef domain) const { return isOnnx(domain) ? version : opset(domain); }
+
 int64_t ModelFile::opset(StringRef domain) const {
-  if (domain.empty() || domain == "ai.onnx")
-    return version;
   for (const onnx::OperatorSetIdProto &set : proto.opset_import())
-    if (set.domain() == domain)
+    if (set.domain() == domain || (isOnnx(set.domain()) && isOnnx(domain)))
       return set.version();
   return 0;
 }

@@ -16,8 +16,8 @@
 
 namespace dsopt::onnx_import {
 
-inline constexpr int64_t kMinOpset = 13, kMaxOpset = 28;
-inline constexpr int64_t kMinIrVersion = 7, kMaxIrVersion = 14;
+inline constexpr int64_t kMinOpset = 7, kMaxOpset = 28;
+inline constexpr int64_t kMinIrVersion = 3, kMaxIrVersion = 14;
 
 /// Where an initializer's plain bytes are.
 struct Extent {
@@ -45,8 +45,10 @@ public:
   const std::map<std::string, int64_t> &inlinedFunctions() const { return inlined; }
   const onnx::GraphProto &graph() const { return proto.graph(); }
   /// The version of ONNX's operators, and of another domain's; 0 where the model names none.
-  int64_t opset() const { return version; }
+  int64_t opset() const { return opset(""); }
   int64_t opset(llvm::StringRef domain) const;
+  /// The same as the file has it: nodes of old versions are upgraded when it is opened.
+  int64_t writtenOpset(llvm::StringRef domain) const;
   llvm::StringRef folder() const { return directory; }
 
   /// What the metadata say under a key; empty where they say nothing.
@@ -76,6 +78,7 @@ private:
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   onnx::ModelProto proto;
   std::map<std::string, int64_t> inlined;
+  /// Of ONNX's operators in the file.
   int64_t version = 0;
   std::vector<Extent> extents;
   llvm::StringMap<int> byName;

@@ -290,13 +290,13 @@ static LogicalResult centerCropPad(NodeBuilder &n) {
 ArrayRef<OpRow> movementOps() {
   static const OpRow rows[] = {
       {"CenterCropPad", 18, kMaxOpset, centerCropPad},
-      {"Concat", 13, kMaxOpset, concat},
-      {"DepthToSpace", 13, kMaxOpset, depthToSpace},
-      {"Pad", 13, kMaxOpset, pad},
-      {"Slice", 13, kMaxOpset, slice},
-      {"SpaceToDepth", 13, kMaxOpset, spaceToDepth},
-      {"Tile", 13, kMaxOpset, tile},
-      {"Transpose", 13, kMaxOpset, transpose},
+      {"Concat", 4, kMaxOpset, concat},
+      {"DepthToSpace", 1, kMaxOpset, depthToSpace},
+      {"Pad", 2, kMaxOpset, pad},
+      {"Slice", 1, kMaxOpset, slice},
+      {"SpaceToDepth", 1, kMaxOpset, spaceToDepth},
+      {"Tile", 6, kMaxOpset, tile},
+      {"Transpose", 1, kMaxOpset, transpose},
       {"Trilu", 14, kMaxOpset, trilu},
   };
   return rows;

@@ -3,6 +3,7 @@
 #include "NodeBuilder.h"
 
 #include "Scopes.h"
+#include "UpgradeOperators.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -444,6 +445,8 @@ LogicalResult NodeBuilder::alias(int index) {
 //===----------------------------------------------------------------------===//
 // NodeBuilder: attributes
 //===----------------------------------------------------------------------===//
+
+bool NodeBuilder::isUpgraded() const { return !metadataOf(node, kUpgradedKey).empty(); }
 
 StringRef NodeBuilder::torchOperator() const {
   if (StringRef own = metadataOf(node, kOperatorKey); !own.empty())

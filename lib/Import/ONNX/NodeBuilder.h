@@ -234,6 +234,8 @@ public:
   /// The operator of PyTorch that the node was made from, without namespace and overload ("clamp_min"), where
   /// the file says so: several become one operator of ONNX with different gradients.
   StringRef torchOperator() const;
+  /// Whether the node has another form in the file, of an older opset.
+  bool isUpgraded() const;
   mlir::InFlightDiagnostic error() { return e.error(); }
 
   int numInputs() const { return node.input_size(); }

@@ -13,16 +13,30 @@ static FailureOr<int64_t> axisOf(NodeBuilder &n, Value value, int64_t byDefault)
   return value ? n.axis(n.integerAttr("axis", byDefault), Emitter::rankOf(value)) : FailureOr<int64_t>();
 }
 
-static LogicalResult softmax(NodeBuilder &n) {
+/// The input of what goes along one axis. Where an old opset's form of it flattened to rows that are those of
+/// the tensor itself, it is the tensor: what follows of it is flattened by `setRows`, and folds.
+static Value rowsOf(NodeBuilder &n) {
   Value value = n.input(0);
+  auto flat = value && n.isUpgraded() ? value.getDefiningOp<graph::ReshapeOp>() : graph::ReshapeOp();
+  if (!flat || flat.getView() != graph::View::None)
+    return value;
+  ArrayRef<int64_t> shape = Emitter::shapeOf(flat.getInput());
+  return !shape.empty() && shape.back() == Emitter::shapeOf(value).back() ? flat.getInput() : value;
+}
+static LogicalResult setRows(NodeBuilder &n, Value result) {
+  return n.set(0, n.e.reshape(result, Emitter::shapeOf(n.input(0))));
+}
+
+static LogicalResult softmax(NodeBuilder &n) {
+  Value value = rowsOf(n);
   FailureOr<int64_t> axis = axisOf(n, value, -1);
-  return failed(axis) ? failure() : n.set(0, n.e.make<graph::SoftmaxOp>(value, n.e.attr("axis", *axis)));
+  return failed(axis) ? failure() : setRows(n, n.e.make<graph::SoftmaxOp>(value, n.e.attr("axis", *axis)));
 }
 
 static LogicalResult logSoftmax(NodeBuilder &n) {
-  Value value = n.input(0);
+  Value value = rowsOf(n);
   FailureOr<int64_t> axis = axisOf(n, value, -1);
-  return failed(axis) ? failure() : n.set(0, logSoftmax(n.e, value, *axis));
+  return failed(axis) ? failure() : setRows(n, logSoftmax(n.e, value, *axis));
 }
 
 Value logSoftmax(Emitter &e, Value value, int64_t axis) {
@@ -226,6 +240,8 @@ static LogicalResult batchNormalization(NodeBuilder &n) {
   Value scale = perChannel(n, n.input(1), x), bias = perChannel(n, n.input(2), x);
   if (!mean || !variance || !scale || !bias)
     return failure();
+  if (n.integerAttr("spatial", 1) == 0)
+    return n.error() << "has spatial 0, expected 1: statistics of channels (no newer opset has others)";
   Value centered;
   if (n.normalizesByBatch()) {
     int64_t channels = Emitter::shapeOf(x)[1],
@@ -332,17 +348,17 @@ static LogicalResult localResponse(NodeBuilder &n) {
 
 ArrayRef<OpRow> normalizationOps() {
   static const OpRow rows[] = {
-      {"BatchNormalization", 9, kMaxOpset, batchNormalization},
+      {"BatchNormalization", 7, kMaxOpset, batchNormalization},
       {"GroupNormalization", 18, kMaxOpset, groupNormalization},
-      {"Hardmax", 13, kMaxOpset, hardmax},
+      {"Hardmax", 1, kMaxOpset, hardmax},
       {"InstanceNormalization", 6, kMaxOpset, instanceNormalization},
-      {"LRN", 13, kMaxOpset, localResponse},
+      {"LRN", 1, kMaxOpset, localResponse},
       {"LayerNormalization", 17, kMaxOpset, layerNormalization},
-      {"LogSoftmax", 13, kMaxOpset, logSoftmax},
+      {"LogSoftmax", 1, kMaxOpset, logSoftmax},
       {"LpNormalization", 1, kMaxOpset, lpNormalization},
-      {"MeanVarianceNormalization", 13, kMaxOpset, meanVarianceNormalization},
+      {"MeanVarianceNormalization", 9, kMaxOpset, meanVarianceNormalization},
       {"RMSNormalization", 23, kMaxOpset, rmsNormalization},
-      {"Softmax", 13, kMaxOpset, softmax},
+      {"Softmax", 1, kMaxOpset, softmax},
   };
   return rows;
 }

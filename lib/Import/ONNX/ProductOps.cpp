@@ -77,8 +77,8 @@ static LogicalResult det(NodeBuilder &n) {
 ArrayRef<OpRow> productOps() {
   static const OpRow rows[] = {
       {"Det", 11, kMaxOpset, det},
-      {"Gemm", 13, kMaxOpset, gemm},
-      {"MatMul", 13, kMaxOpset, matMul},
+      {"Gemm", 7, kMaxOpset, gemm},
+      {"MatMul", 1, kMaxOpset, matMul},
   };
   return rows;
 }

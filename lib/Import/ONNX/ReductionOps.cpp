@@ -154,20 +154,20 @@ static LogicalResult cumProd(NodeBuilder &n) {
 
 ArrayRef<OpRow> reductionOps() {
   static const OpRow rows[] = {
-      {"ArgMax", 13, kMaxOpset, arg<graph::ReduceMaxOp>},
-      {"ArgMin", 13, kMaxOpset, arg<graph::ReduceMinOp>},
+      {"ArgMax", 1, kMaxOpset, arg<graph::ReduceMaxOp>},
+      {"ArgMin", 1, kMaxOpset, arg<graph::ReduceMinOp>},
       {"CumProd", 26, kMaxOpset, cumProd},
       {"CumSum", 11, kMaxOpset, cumSum},
-      {"ReduceL1", 13, kMaxOpset, reduce<l1, 18>},
-      {"ReduceL2", 13, kMaxOpset, reduce<l2, 18>},
-      {"ReduceLogSum", 13, kMaxOpset, reduce<logSum, 18>},
-      {"ReduceLogSumExp", 13, kMaxOpset, reduce<logSumExp, 18>},
-      {"ReduceMax", 13, kMaxOpset, reduce<extreme<graph::ReduceMaxOp>, 18>},
-      {"ReduceMean", 13, kMaxOpset, reduce<primitive<graph::ReduceMeanOp>, 18>},
-      {"ReduceMin", 13, kMaxOpset, reduce<extreme<graph::ReduceMinOp>, 18>},
-      {"ReduceProd", 13, kMaxOpset, reduce<primitive<graph::ReduceProdOp>, 18>},
-      {"ReduceSum", 13, kMaxOpset, reduce<primitive<graph::ReduceSumOp>, 13>},
-      {"ReduceSumSquare", 13, kMaxOpset, reduce<sumSquare, 18>},
+      {"ReduceL1", 1, kMaxOpset, reduce<l1, 18>},
+      {"ReduceL2", 1, kMaxOpset, reduce<l2, 18>},
+      {"ReduceLogSum", 1, kMaxOpset, reduce<logSum, 18>},
+      {"ReduceLogSumExp", 1, kMaxOpset, reduce<logSumExp, 18>},
+      {"ReduceMax", 1, kMaxOpset, reduce<extreme<graph::ReduceMaxOp>, 18>},
+      {"ReduceMean", 1, kMaxOpset, reduce<primitive<graph::ReduceMeanOp>, 18>},
+      {"ReduceMin", 1, kMaxOpset, reduce<extreme<graph::ReduceMinOp>, 18>},
+      {"ReduceProd", 1, kMaxOpset, reduce<primitive<graph::ReduceProdOp>, 18>},
+      {"ReduceSum", 1, kMaxOpset, reduce<primitive<graph::ReduceSumOp>, 13>},
+      {"ReduceSumSquare", 1, kMaxOpset, reduce<sumSquare, 18>},
   };
   return rows;
 }

@@ -220,6 +220,14 @@ Value Resize::resizeAxis(Value x, int64_t dim, const Axis &axis) {
   Value result;
   if (mode == "nearest") {
     SmallVector<int64_t> places;
+    for (int64_t at = 0; n.isUpgraded() && axis.scale < 1 && at < axis.output; ++at)
+      if (double place = placeOf(axis, at); place != std::floor(place)) {
+        n.error() << "takes element " << std::to_string(place) << " of " << axis.input << " as element " << at
+                  << " of " << axis.output
+                  << ", which runtimes round in different ways at this opset, expected "
+                  << "a whole number: export the model with opset 11 or newer, which says how";
+        return {};
+      }
     for (int64_t at = 0; at < axis.output; ++at)
       places.push_back(clamped(roundedOf(placeOf(axis, at))));
     result = e.gather(x, e.integers(places), dim);
@@ -285,7 +293,10 @@ LogicalResult Resize::run() {
 static LogicalResult resize(NodeBuilder &n) { return Resize(n).run(); }
 
 ArrayRef<OpRow> resizeOps() {
-  static const OpRow rows[] = {{"Resize", 11, kMaxOpset, resize}};
+  static const OpRow rows[] = {
+      {"Resize", 10, kMaxOpset, resize},
+      {"Upsample", 7, 9, resize},
+  };
   return rows;
 }
 

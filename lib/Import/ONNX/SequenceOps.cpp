@@ -277,7 +277,7 @@ ArrayRef<OpRow> sequenceOps() {
       {"SequenceInsert", 11, kMaxOpset, sequenceInsert},
       {"SequenceLength", 11, kMaxOpset, sequenceLength},
       {"SequenceMap", 17, kMaxOpset, sequenceMap},
-      {"Split", 13, kMaxOpset, split},
+      {"Split", 2, kMaxOpset, split},
       {"SplitToSequence", 11, kMaxOpset, splitToSequence},
   };
   return rows;

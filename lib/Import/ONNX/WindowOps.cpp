@@ -466,14 +466,14 @@ ArrayRef<OpRow> windowOps() {
   static const OpRow rows[] = {
       {"AveragePool", 7, kMaxOpset, averagePool},
       {"Col2Im", 18, kMaxOpset, col2Im},
-      {"Conv", 11, kMaxOpset, conv},
-      {"ConvTranspose", 11, kMaxOpset, convTranspose},
+      {"Conv", 1, kMaxOpset, conv},
+      {"ConvTranspose", 1, kMaxOpset, convTranspose},
       {"GlobalAveragePool", 1, kMaxOpset, globalPool<graph::ReduceMeanOp>},
       {"GlobalLpPool", 2, kMaxOpset, globalLpPool},
       {"GlobalMaxPool", 1, kMaxOpset, globalPool<graph::ReduceMaxOp>},
-      {"LpPool", 11, kMaxOpset, lpPool},
-      {"MaxPool", 12, kMaxOpset, maxPool},
-      {"MaxUnpool", 11, kMaxOpset, maxUnpool},
+      {"LpPool", 2, kMaxOpset, lpPool},
+      {"MaxPool", 1, kMaxOpset, maxPool},
+      {"MaxUnpool", 9, kMaxOpset, maxUnpool},
   };
   return rows;
 }

@@ -13,14 +13,16 @@
 using namespace dsopt::runtime;
 
 namespace {
-/// Element kinds: integers are converted into each other where they fit, floats to wider ones.
+/// Element kinds: integers are converted into each other where they fit, floats to wider ones, and
+/// f64, which is what Python's numbers become, to f32.
 enum Kind { Other, I1, I8, I16, I32, I64, U8, U16, U32, U64, F16, BF16, F32, F64 };
 
 bool isFloat(int kind) { return kind >= F16; }
 bool isInteger(int kind) { return kind != Other && !isFloat(kind); }
 /// Whether elements of one kind are read as another, as far as their kinds say.
 bool isConvertible(int from, int to) {
-  return isFloat(from) ? to == from || (to > BF16 && to > from) : isInteger(from) && isInteger(to);
+  return isFloat(from) ? to == from || (to > BF16 && to > from) || (from == F64 && to == F32)
+                       : isInteger(from) && isInteger(to);
 }
 
 Kind kindOf(const std::string &type) {
@@ -64,6 +66,18 @@ int64_t widthOf(int kind) {
   return withType(kind, [](auto *value) -> int64_t { return sizeof *value; });
 }
 
+/// Copies f64 as f32; false where that makes an infinity of a number.
+bool narrow(const char *source, float *target, int64_t elements) {
+  for (int64_t i = 0; i < elements; ++i) {
+    double value;
+    std::memcpy(&value, source + i * sizeof value, sizeof value);
+    target[i] = static_cast<float>(value);
+    if (std::isinf(target[i]) && !std::isinf(value))
+      return false;
+  }
+  return true;
+}
+
 /// Copies floats to wider ones.
 void widen(int from, int to, const char *source, void *target, int64_t elements) {
   auto copy = [&](auto *f, auto *out) {
@@ -89,8 +103,10 @@ void widen(int from, int to, const char *source, void *target, int64_t elements)
     copy(static_cast<_Float16 *>(nullptr), static_cast<float *>(target));
 }
 
-/// Copies elements of one kind as another; false if an integer does not fit.
+/// Copies elements of one kind as another; false if a number does not fit.
 bool convert(int from, int to, const char *source, void *target, int64_t elements) {
+  if (from == F64 && to == F32)
+    return narrow(source, static_cast<float *>(target), elements);
   if (isFloat(from))
     return widen(from, to, source, target, elements), true;
   return withType(from, [&](auto *f) {
@@ -320,6 +336,9 @@ NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
       throw Error(StatusInput, path + ": array '" + input.name + "' has type " + got + ", expected " +
                                    (integer ? "integers (the input is " + input.type + ")" : input.type));
     }
+    if (stream.from == F64 && stream.to == F32)
+      lines.push_back(
+          {path + ": array '" + input.name + "' has type f64 and is rounded to f32, the input's", true});
     if (array->fortran)
       throw Error(StatusInput, path + ": array '" + input.name +
                                    "' is stored in Fortran order; save numpy.ascontiguousarray of it");

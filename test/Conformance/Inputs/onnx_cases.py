@@ -4,8 +4,8 @@ compiled kernels; BIN is the folder of dsopt-forward.
 
 Of each operator that dsopt lists, every case whose values are numbers or bools is a model that is
 imported, compiled, run with 1 and 3 threads (equal bytes) and compared as onnx's runner compares;
-random numbers by what they may be. Models of old opsets are converted by onnx first. Prints the
-failures with their reasons and a line `N passed, N failed, N skipped`. With --gradients the
+random numbers by what they may be. With --older onnx's converter rewrites the cases to opsets 7 to 12 first, as
+far as it reaches, and old_forms.py adds what it does not write. Prints the failures with their reasons and a line `N passed, N failed, N skipped`. With --gradients the
 gradients of the cases with float32 inputs and outputs, and of those in odd_shapes.py, are compared
 with finite differences of the folded model in double instead; `exempt` are those without a
 derivative anywhere. --docs does both and writes the table of operators."""
@@ -13,9 +13,11 @@ import argparse
 import collections
 import os
 import queue
+import random
 import re
 import subprocess
 import threading
+import types
 import warnings
 
 import ml_dtypes
@@ -26,6 +28,7 @@ from onnx import TensorProto, helper, numpy_helper, version_converter
 warnings.simplefilter("ignore")
 from onnx.backend.test.case.node import collect_testcases  # noqa: E402
 
+import old_forms  # noqa: E402
 from odd_shapes import CASES  # noqa: E402
 from operators import CONSTANTS, DRAWN, LISTED, NO_GRADIENT, SKIPPED, TOLERANCES  # noqa: E402
 
@@ -41,7 +44,6 @@ SMALL = {getattr(TensorProto, name): np.dtype(carrier) for names, carrier in
 CARRIERS = {np.dtype(helper.tensor_dtype_to_np_dtype(kind)): carrier for kind, carrier in SMALL.items()}
 DTYPES = {text: np.dtype(helper.tensor_dtype_to_np_dtype(kind)) for kind, text in TYPES.items()}
 NARROW = {DTYPES["f16"], DTYPES["bf16"]}  # given to programs as f32, which computes with them
-OLDEST = 13
 
 
 def array_of(value):
@@ -76,20 +78,22 @@ class Case:
         os.makedirs(folder, exist_ok=True)
         model = onnx.ModelProto()
         model.CopyFrom(self.case.model)
-        if any(opset.domain == "" and opset.version < OLDEST for opset in model.opset_import):
-            model = version_converter.convert_version(model, OLDEST)
-        model.ir_version = max(model.ir_version, 8)
-        graph, values = model.graph, dict(zip([i.name for i in model.graph.input], self.inputs))
+        graph = model.graph
+        known = {initializer.name for initializer in graph.initializer}
+        given = [value for value in graph.input if value.name not in known]
+        values = dict(zip([value.name for value in given], self.inputs))
         # Inputs whose values decide shapes, by their place in the operator's own node.
         places = CONSTANTS.get(self.op, ())
         constants = [name for place, name in enumerate(self.own_inputs) if place in places and name in values]
         for name in constants:
             graph.node.insert(0, helper.make_node("Constant", [], [name], value=numpy_helper.from_array(values[name])))
             graph.input.remove(next(i for i in graph.input if i.name == name))
-        for value in graph.input:
-            given = np.ascontiguousarray(values[value.name])
-            given = given.astype(np.float32 if given.dtype in NARROW else CARRIERS.get(given.dtype, given.dtype))
-            given.tofile(os.path.join(folder, value.name + ".in"))
+        for value in given:
+            if value.name in constants:
+                continue
+            array = np.ascontiguousarray(values[value.name])
+            array = array.astype(np.float32 if array.dtype in NARROW else CARRIERS.get(array.dtype, array.dtype))
+            array.tofile(os.path.join(folder, value.name + ".in"))
         # What a runtime tells of a micro-batch (dsopt/Runtime/Scalars.h): seed, step, micro-batch, training.
         np.array([7, 0, 1, 0, 1], np.int32).tofile(os.path.join(folder, "context.in"))
         onnx.save(model, os.path.join(folder, "model.onnx"))
@@ -157,10 +161,38 @@ def collect(wanted):
     return cases
 
 
-def collect_odd(wanted):
-    """The cases of our own, for gradients."""
+def aged(cases, count):
+    """Of the cases, so many: each as onnx's converter writes it in an older opset, the oldest IR version that has it."""
+    drawn = random.Random(7)
+    # The converter keeps the axis of a softmax, which below opset 13 means all from it on.
+    cases = [case for case in cases if len(case.case.model.opset_import) == 1 and not case.case.model.functions
+             and not re.fullmatch(r"(log)?softmax_axis_[01]|hardmax_axis_[01]", case.name)]
+    result = []
+    for case in drawn.sample(cases, len(cases)):
+        newest = case.case.model.opset_import[0].version
+        for opset in drawn.sample(range(9 if case.op == "Scan" else 7, min(newest, 13)), max(min(newest, 13) - (9 if case.op == "Scan" else 7), 0)):
+            try:
+                model = version_converter.convert_version(case.case.model, opset)
+                model.ir_version = 3 if opset < 9 else 4 if opset < 10 else 5 if opset < 11 else 6
+                model.graph.input.extend(helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in model.graph.initializer)
+                onnx.checker.check_model(model)
+            except (RuntimeError, onnx.checker.ValidationError):
+                continue  # the converter does not reach this opset, or leaves what it does not have
+            old = Case(types.SimpleNamespace(name=f"{case.case.name}_opset{opset}", model=model, rtol=case.case.rtol, atol=case.case.atol,
+                                             data_sets=case.case.data_sets), case.op)
+            old.own_inputs = case.own_inputs
+            result.append(old)
+            if count:
+                break
+        if count and len(result) >= count:
+            break
+    return result
+
+
+def collect_odd(wanted, own=CASES):
+    """The cases of our own: for gradients, or of old opsets."""
     cases = []
-    for case in CASES:
+    for case in own:
         node = case.model.graph.node[0]
         if node.op_type in wanted:
             cases.append(Case(case, node.op_type))
@@ -279,6 +311,7 @@ def main():
     parser.add_argument("scratch")
     parser.add_argument("--sample", type=int, help="so many cases, some of each operator")
     parser.add_argument("--operators", help="of these operators only")
+    parser.add_argument("--older", action="store_true", help="rewritten to older opsets")
     parser.add_argument("--gradients", action="store_true", help="compare gradients instead of values")
     parser.add_argument("--docs", help="write the table of operators to this file")
     parser.add_argument("-v", action="store_true", help="name passed cases too")
@@ -292,7 +325,10 @@ def main():
         else:
             cases.append(case)
     odd = collect_odd(wanted) if options.gradients or options.docs else []
-    if options.sample:
+    if options.older:
+        old = collect_odd(wanted, old_forms.CASES)
+        cases = old + aged(cases, options.sample)
+    elif options.sample:
         cases, odd = sample(cases, options.sample), sample(odd, options.sample)
     if options.gradients:
         cases += odd
@@ -305,4 +341,5 @@ def main():
         write_docs(options, cases, odd, skipped)
 
 
-main()
+if __name__ == "__main__":
+    main()

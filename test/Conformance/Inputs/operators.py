@@ -13,10 +13,10 @@ MatMul Max MaxPool MaxUnpool Mean MeanVarianceNormalization MelWeightMatrix Min 
 NegativeLogLikelihoodLoss NonZero Not OneHot Optional OptionalGetElement OptionalHasElement Or PRelu Pad Pow
 RMSNormalization RNN RandomNormal RandomNormalLike RandomUniform RandomUniformLike Range Reciprocal ReduceL1
 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu
-Reshape Resize ReverseSequence RotaryEmbedding Round STFT Scan ScatterElements ScatterND Selu SequenceAt
+Reshape Resize ReverseSequence RotaryEmbedding Round STFT Scan Scatter ScatterElements ScatterND Selu SequenceAt
 SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SequenceMap Shape Shrink Sigmoid
 Sign Sin Sinh Size Slice Softmax SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Split SplitToSequence
-Sqrt Squeeze Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu Tile TopK Transpose Trilu Unsqueeze Where Xor
+Sqrt Squeeze Sub Sum SwiGLU Swish Tan Tanh ThresholdedRelu Tile TopK Transpose Trilu Unsqueeze Upsample Where Xor
 """.split()
 
 # Inputs whose values decide shapes: they have to be known when the model is compiled.
@@ -65,6 +65,7 @@ CONSTANTS = {
     "TopK": (1,),
     "Trilu": (1,),
     "Unsqueeze": (1,),
+    "Upsample": (1,),
 }
 
 # Cases whose gradients are not compared, and why.

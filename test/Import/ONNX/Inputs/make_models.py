@@ -54,7 +54,7 @@ write("text.onnx", b"this is no model\n")
 write("empty.onnx", b"")
 write("no-graph.onnx", onnx.ModelProto(ir_version=10).SerializeToString())
 
-save("opset-12", [linear, entropy], [x, labels], [loss], [w, bias], opset=12)
+save("opset-6", [linear, entropy], [x, labels], [loss], [w, bias], opset=6)
 save("ir-99", [linear, entropy], [x, labels], [loss], [w, bias], ir_version=99)
 save("unknown-op", [linear, node("Frobnicate", "y", "z"), node("ReduceSum", "z", "loss")], [x], [loss], [w, bias])
 save("unknown-domain", [node("Gelu", "x", "loss", domain="com.example")], [x], [loss], [])
