@@ -21,6 +21,8 @@ SINCE = {schema.name: schema.since_version for schema in HISTORY if schema.domai
 SINCE["GroupNormalization"] = 21
 #: Numbers cannot be had without these: every graph has some.
 ALWAYS = {"Constant"}
+#: Only opsets that are older than those of graphs have these: test/Conformance/older.test.
+OLDER = {"Scatter", "Upsample"}
 
 
 def recipe(*ops: str):

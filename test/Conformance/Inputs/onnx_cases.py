@@ -44,6 +44,7 @@ SMALL = {getattr(TensorProto, name): np.dtype(carrier) for names, carrier in
 CARRIERS = {np.dtype(helper.tensor_dtype_to_np_dtype(kind)): carrier for kind, carrier in SMALL.items()}
 DTYPES = {text: np.dtype(helper.tensor_dtype_to_np_dtype(kind)) for kind, text in TYPES.items()}
 NARROW = {DTYPES["f16"], DTYPES["bf16"]}  # given to programs as f32, which computes with them
+OLDEST = 7  # of the opsets that are read; onnx has cases that it writes in older ones
 
 
 def array_of(value):
@@ -78,6 +79,8 @@ class Case:
         os.makedirs(folder, exist_ok=True)
         model = onnx.ModelProto()
         model.CopyFrom(self.case.model)
+        if any(opset.domain == "" and opset.version < OLDEST for opset in model.opset_import):
+            model = version_converter.convert_version(model, OLDEST)
         graph = model.graph
         known = {initializer.name for initializer in graph.initializer}
         given = [value for value in graph.input if value.name not in known]
