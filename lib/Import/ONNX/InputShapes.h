@@ -10,8 +10,9 @@
 
 namespace dsopt::onnx_import {
 
-/// Gives each dimension of the inputs that the model leaves open without a name (`?`, none, -1) one of its own,
-/// the input's and the axis' ("x:2"), and inputs without a shape as many as the options' data or sizes say.
+/// Gives each dimension of the inputs that the model leaves open without a name (`?`, none, -1) one of its
+/// own, the input's and the axis' ("x:2"), and inputs without a shape as many as the options' data or sizes
+/// say.
 void nameOpenDimensions(ModelFile &file, const ImportOptions &options);
 
 /// Binds symbolic dimensions of `inputs` to what the options give and returns the

@@ -242,7 +242,7 @@ ArrayRef<OpRow> shapeOps() {
       {"Constant", 1, kMaxOpset, constant}, {"ConstantOfShape", 9, kMaxOpset, constantOfShape},
       {"Expand", 8, kMaxOpset, expand},     {"EyeLike", 9, kMaxOpset, eyeLike},
       {"Flatten", 1, kMaxOpset, flatten},   {"Identity", 1, kMaxOpset, identity},
-      {"Range", 11, kMaxOpset, range},       {"Reshape", 5, kMaxOpset, reshape},
+      {"Range", 11, kMaxOpset, range},      {"Reshape", 5, kMaxOpset, reshape},
       {"Shape", 1, kMaxOpset, shape},       {"Size", 1, kMaxOpset, size},
       {"Squeeze", 1, kMaxOpset, squeeze},   {"Unsqueeze", 1, kMaxOpset, unsqueeze},
   };

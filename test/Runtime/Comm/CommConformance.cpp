@@ -396,7 +396,8 @@ std::string nameOf(const testing::TestParamInfo<std::tuple<Backend, int>> &info)
 }
 INSTANTIATE_TEST_SUITE_P(Engines, Conformance,
                          testing::Combine(testing::ValuesIn(kBackends), testing::Values(1, 2, 3, 4)), nameOf);
-INSTANTIATE_TEST_SUITE_P(Large, Conformance, testing::Combine(testing::ValuesIn(kBackends), testing::Values(5, 8)), nameOf);
+INSTANTIATE_TEST_SUITE_P(Large, Conformance,
+                         testing::Combine(testing::ValuesIn(kBackends), testing::Values(5, 8)), nameOf);
 
 TEST(SharedMemory, AKilledRankEndsAllOthers) {
   auto group = SharedGroup::create(std::vector<int64_t>(4, 1 << 20));
