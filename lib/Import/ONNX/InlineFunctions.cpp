@@ -38,7 +38,7 @@ public:
 
 private:
   static std::string keyOf(const std::string &domain, const std::string &name, const std::string &overload) {
-    return (domain == "ai.onnx" ? "" : domain) + ":" + name + ":" + overload;
+    return (isOnnx(domain) ? "" : domain) + ":" + name + ":" + overload;
   }
   LogicalResult append(const Nodes &nodes, Nodes &result, int depth);
   LogicalResult call(const onnx::NodeProto &node, const onnx::FunctionProto &function, Nodes &result,
@@ -84,7 +84,7 @@ LogicalResult Inliner::append(const Nodes &nodes, Nodes &result, int depth) {
 /// The function's operators are those of the model's opset.
 LogicalResult Inliner::checkOpsets(const onnx::NodeProto &node, const onnx::FunctionProto &function) {
   for (const onnx::OperatorSetIdProto &set : function.opset_import())
-    if ((set.domain().empty() || set.domain() == "ai.onnx") && set.version() != opset)
+    if (isOnnx(set.domain()) && set.version() != opset)
       return emitError(location) << "function '" << function.name() << "' of node '" << nodeName(node)
                                  << "' uses opset " << set.version() << ", expected " << opset
                                  << " as the model; convert it with onnx.version_converter";

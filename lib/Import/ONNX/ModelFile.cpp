@@ -234,8 +234,6 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
   return file;
 }
 
-static bool isOnnx(StringRef domain) { return domain.empty() || domain == "ai.onnx"; }
-
 LogicalResult ModelFile::checkVersions(Location location) {
   int64_t ir = proto.ir_version();
   if (ir < kMinIrVersion || ir > kMaxIrVersion)

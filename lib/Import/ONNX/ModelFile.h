@@ -19,6 +19,9 @@ namespace dsopt::onnx_import {
 inline constexpr int64_t kMinOpset = 7, kMaxOpset = 28;
 inline constexpr int64_t kMinIrVersion = 3, kMaxIrVersion = 14;
 
+/// Whether operators of a domain are ONNX's own, which has two names.
+inline bool isOnnx(llvm::StringRef domain) { return domain.empty() || domain == "ai.onnx"; }
+
 /// Where an initializer's plain bytes are.
 struct Extent {
   /// Relative to the model's folder; empty where the bytes are in no file as

@@ -24,7 +24,7 @@ static const Table &opTable() {
 }
 
 const OpRow *findOp(StringRef domain, StringRef name) {
-  auto rows = opTable().find(domain == "ai.onnx" ? "" : domain);
+  auto rows = opTable().find(isOnnx(domain) ? "" : domain);
   if (rows == opTable().end())
     return nullptr;
   auto found = rows->second.find(name);

@@ -136,23 +136,24 @@ std::string Upgrade::addConstant(StringRef what, const onnx::TensorProto &tensor
   return name;
 }
 
-std::string Upgrade::constant(StringRef what, ArrayRef<int64_t> values, bool isList) {
+/// Without its values.
+static onnx::TensorProto tensorOf(onnx::TensorProto::DataType type, size_t count, bool isList) {
   onnx::TensorProto tensor;
-  tensor.set_data_type(onnx::TensorProto::INT64);
+  tensor.set_data_type(type);
   if (isList)
-    tensor.add_dims(values.size());
-  for (int64_t value : values)
-    tensor.add_int64_data(value);
+    tensor.add_dims(count);
+  return tensor;
+}
+
+std::string Upgrade::constant(StringRef what, ArrayRef<int64_t> values, bool isList) {
+  onnx::TensorProto tensor = tensorOf(onnx::TensorProto::INT64, values.size(), isList);
+  tensor.mutable_int64_data()->Add(values.begin(), values.end());
   return addConstant(what, tensor);
 }
 
 std::string Upgrade::constant(StringRef what, ArrayRef<float> values, bool isList) {
-  onnx::TensorProto tensor;
-  tensor.set_data_type(onnx::TensorProto::FLOAT);
-  if (isList)
-    tensor.add_dims(values.size());
-  for (float value : values)
-    tensor.add_float_data(value);
+  onnx::TensorProto tensor = tensorOf(onnx::TensorProto::FLOAT, values.size(), isList);
+  tensor.mutable_float_data()->Add(values.begin(), values.end());
   return addConstant(what, tensor);
 }
 
@@ -319,8 +320,7 @@ static void upgradeNodes(Nodes &nodes, int64_t opset, Names &names) {
     forEachSubgraph(node,
                     [&](onnx::GraphProto &graph) { upgradeNodes(*graph.mutable_node(), opset, names); });
     const Row *row = llvm::find_if(kRows, [&](const Row &row) {
-      return row.op == node.op_type() && opset < row.until &&
-             (node.domain().empty() || node.domain() == "ai.onnx");
+      return row.op == node.op_type() && opset < row.until && isOnnx(node.domain());
     });
     if (row == std::end(kRows)) {
       result.Add()->Swap(&node);
@@ -344,7 +344,7 @@ void upgradeOperators(onnx::ModelProto &model, int64_t opset) {
   collectNames(model.graph(), names);
   upgradeNodes(*model.mutable_graph()->mutable_node(), opset, names);
   for (onnx::OperatorSetIdProto &set : *model.mutable_opset_import())
-    if (set.domain().empty() || set.domain() == "ai.onnx")
+    if (isOnnx(set.domain()))
       set.set_version(kUpgradedOpset);
   model.set_ir_version(std::max<int64_t>(model.ir_version(), 8));
 }
