@@ -97,16 +97,11 @@ def compile_program(args, size, name, options, arch):
 
 def data_of(args, size, ranks):
     """Weights, written where they are not there yet, and as many micro-batches a step as there are ranks."""
-    import numpy as np
-
     os.makedirs(args.folder, exist_ok=True)
-    geometry, weights = gpt.sized(size), os.path.join(args.folder, size + ".safetensors")
-    if not os.path.exists(weights):
-        gpt.save_weights(weights + ".part", geometry)
-        os.rename(weights + ".part", weights)
-    batches = [gpt.micro_batch(geometry, i) for i in range(ranks * args.steps)]
-    data = os.path.join(args.folder, f"{size}-{ranks}.npz")
-    np.savez(data, input_ids=np.stack([x for x, _ in batches]), labels=np.stack([y for _, y in batches]))
+    geometry = gpt.sized(size)
+    weights, data = os.path.join(args.folder, size + ".safetensors"), os.path.join(args.folder, f"{size}-{ranks}.npz")
+    gpt.keep_weights(weights, geometry)
+    gpt.save_batches(data, geometry, ranks * args.steps)
     return weights, data
 
 

@@ -4,6 +4,7 @@ All start from the same numpy weights and see the same micro-batches, so that lo
 """
 import argparse
 import json
+import os
 import time
 
 SIZES = {  # layers, width, heads, tokens, rows, vocabulary
@@ -89,6 +90,13 @@ def save_weights(path, args):
             file.write(value.tobytes())
 
 
+def keep_weights(path, args):
+    """Weights, written where they are not there yet, whole or not at all."""
+    if not os.path.exists(path):
+        save_weights(path + ".part", args)
+        os.replace(path + ".part", path)
+
+
 def load_weights(path):
     """By name, as the file's bytes; to be copied before they are written to."""
     import numpy as np
@@ -119,6 +127,14 @@ def micro_batch(args, index):
     for t in range(args.tokens):
         tokens[:, t + 1] = (5 * tokens[:, t] + 17) % 997
     return np.ascontiguousarray(tokens[:, :-1]), np.ascontiguousarray(tokens[:, 1:])
+
+
+def save_batches(path, args, count):
+    """The first micro-batches, as dsopt reads them."""
+    import numpy as np
+
+    batches = [micro_batch(args, i) for i in range(count)]
+    np.savez(path, input_ids=np.stack([x for x, _ in batches]), labels=np.stack([y for _, y in batches]))
 
 
 def train(args, step, rank=0, world=1):

@@ -173,7 +173,8 @@ def aged(cases, count):
     result = []
     for case in drawn.sample(cases, len(cases)):
         newest = case.case.model.opset_import[0].version
-        for opset in drawn.sample(range(9 if case.op == "Scan" else 7, min(newest, 13)), max(min(newest, 13) - (9 if case.op == "Scan" else 7), 0)):
+        opsets = range(9 if case.op == "Scan" else OLDEST, min(newest, 13))
+        for opset in drawn.sample(opsets, len(opsets)):
             try:
                 model = version_converter.convert_version(case.case.model, opset)
                 model.ir_version = 3 if opset < 9 else 4 if opset < 10 else 5 if opset < 11 else 6

@@ -9,6 +9,7 @@ import traceback
 
 import gpu
 import process
+from measure import middle
 
 # Of the GPU's memory, beside the plan, for each rank: the driver's context, the code of kernels and what libraries take.
 BESIDE = 600 << 20
@@ -68,9 +69,8 @@ class Run:
         self.hash = self.end.get("weights_hash")
 
     def step_ms(self):
-        """The median; the first two steps warm caches up and record graphs."""
-        rest = sorted(step["step_ms"] for step in self.steps[min(2, len(self.steps) - 1):])
-        return rest[len(rest) // 2]
+        """The median; the first two steps record graphs, too."""
+        return middle([step["step_ms"] for step in self.steps])
 
 
 class Context:
@@ -171,17 +171,13 @@ class Context:
     def drawn(self, name, steps):
         """Options of a program of a large model: its weights follow from a seed and are drawn once."""
         import gpt
-        import numpy as np
 
         program = self.package["programs"][name]
         size = program["model"]
         geometry = gpt.sized(size)
         weights, data = os.path.join(self.shared, f"{size}.safetensors"), os.path.join(self.shared, f"{size}-{steps}.npz")
-        if not os.path.exists(weights):
-            gpt.save_weights(weights + ".part", geometry)
-            os.replace(weights + ".part", weights)
+        gpt.keep_weights(weights, geometry)
         if not os.path.exists(data):
-            batches = [gpt.micro_batch(geometry, i) for i in range(steps)]
-            np.savez(data + ".part.npz", input_ids=np.stack([x for x, _ in batches]), labels=np.stack([y for _, y in batches]))
+            gpt.save_batches(data + ".part.npz", geometry, steps)
             os.replace(data + ".part.npz", data)
         return [f"-data={data}", f"-weights={weights}", f"-steps={steps}", *program["run"]]

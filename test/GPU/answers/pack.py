@@ -124,14 +124,10 @@ class Packer:
             run([os.path.join(self.build, "venv", "bin", "python"), os.path.join(source, "benchmarks", "gpt_onnx.py"), model, "--size", size])
         host = None
         if host_steps:
-            import numpy as np
-
             geometry = gpt.sized(size)
             file, data = os.path.join(self.made, weights), os.path.join(self.made, size + ".npz")
-            if not os.path.exists(file):
-                gpt.save_weights(file, geometry)
-                batches = [gpt.micro_batch(geometry, i) for i in range(host_steps)]
-                np.savez(data, input_ids=np.stack([x for x, _ in batches]), labels=np.stack([y for _, y in batches]))
+            gpt.keep_weights(file, geometry)
+            gpt.save_batches(data, geometry, host_steps)
             host = [f"-weights={file}", f"-data={data}", f"-steps={host_steps}", *adam]
         self.add(name, step, size, model, [f"-weights={weights}", adam[0], *compiled], adam[1:], host, **more)
 
