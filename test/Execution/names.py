@@ -73,6 +73,23 @@ go(build("again", CASES[0]), data, LAYOUTS[0], f"-save-onnx={saved}")
 check({tensor.name for tensor in onnx.load(saved).graph.initializer} == set(CASES[0]), "-save-onnx changes names")
 go(saved, data, LAYOUTS[0])
 
+# Weights in Constant nodes have the names of the nodes' results, in what is saved too.
+path = os.path.join(folder, "nodes.onnx")
+held = onnx.load(plain)
+for tensor in reversed(list(held.graph.initializer)):
+    held.graph.node.insert(0, onnx.helper.make_node("Constant", [], [tensor.name], value=tensor))
+    held.graph.initializer.remove(tensor)
+onnx.save(held, path)
+for layout, (run, _) in zip(LAYOUTS, want):
+    got, mine = go(path, data, layout, f"-save-onnx={saved}")
+    check(got.hash == run.hash and set(mine) == set(PLAIN), f"weights in nodes under {layout}: {sorted(mine)}")
+    check({tensor.name for tensor in onnx.load(saved).graph.initializer} == set(PLAIN), "-save-onnx loses weights of nodes")
+    check(all(one.op_type != "Constant" for one in onnx.load(saved).graph.node), "-save-onnx leaves the nodes")
+with tempfile.TemporaryDirectory() as checkpoints:
+    go(path, data, LAYOUTS[0], f"-save={checkpoints}")
+    resumed, mine = train(dsopt, plain, data, "-dp=2", "-zero=2", "-pp=2", "-lr=1e-2", "-steps=4", f"-resume={checkpoints}")
+print("weights in nodes: as with initializers", flush=True)
+
 # Options name parameters as the model does.
 frozen, mine = go(build("frozen", CASES[0]), data, LAYOUTS[0], "-freeze=update")
 check(np.array_equal(mine["update"], weights[0]) and not np.array_equal(mine["evaluate"], weights[1]), "-freeze by name")

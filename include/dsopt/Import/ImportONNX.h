@@ -56,6 +56,8 @@ struct ImportReport {
     Use use;
     /// The rule that decided.
     std::string why;
+    /// Whether it may well be otherwise.
+    bool inDoubt = false;
   };
   /// In the file's order.
   std::vector<Initializer> initializers;

@@ -32,6 +32,13 @@ struct Step {
   /// z - x * y
   Value subtract(Value x, Value y, Value z) { return fma(arith::NegFOp::create(b, x), y, z); }
   Value select(Value condition, Value x, Value y) { return arith::SelectOp::create(b, condition, x, y); }
+  /// decay * p + g. What is infinite has no decay: 0 * inf would be no number, and inf - inf.
+  Value decayed(Value p, Value g) {
+    Value infinite =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, math::AbsFOp::create(b, p),
+                              constantScalar(b, p.getType(), std::numeric_limits<double>::infinity()));
+    return fma(get(DSOPT_WEIGHT_DECAY), select(infinite, constantScalar(b, p.getType(), 0), p), g);
+  }
 };
 
 using Values = SmallVector<Value>;
@@ -39,13 +46,13 @@ using Values = SmallVector<Value>;
 /// args: parameter, gradient, states.
 Values update(SgdOp, Step &s, ValueRange args) {
   Value p = args[0];
-  Value g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, s.mul(args[1], s.get(DSOPT_FACTOR)));
+  Value g = s.decayed(p, s.mul(args[1], s.get(DSOPT_FACTOR)));
   return {s.subtract(s.get(DSOPT_LR), g, p)};
 }
 
 Values update(MomentumOp, Step &s, ValueRange args) {
   Value p = args[0];
-  Value g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, s.mul(args[1], s.get(DSOPT_FACTOR)));
+  Value g = s.decayed(p, s.mul(args[1], s.get(DSOPT_FACTOR)));
   Value momentum = s.select(s.is(DSOPT_FIRST), g, s.fma(s.get(DSOPT_BETA1), args[2], g));
   return {s.subtract(s.get(DSOPT_LR), momentum, p), momentum};
 }
@@ -55,7 +62,7 @@ Values adam(bool decoupled, Step &s, ValueRange args) {
   if (decoupled)
     p = s.mul(p, s.get(DSOPT_DECAY_FACTOR));
   else
-    g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, g);
+    g = s.decayed(p, g);
   Value m = s.fma(s.get(DSOPT_BETA1), args[2], s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
   Value v = s.fma(s.get(DSOPT_BETA2), args[3], s.mul(s.mul(s.get(DSOPT_ONE_MINUS_BETA2), g), g));
   Value root = math::SqrtOp::create(s.b, v);
@@ -94,7 +101,7 @@ Values update(ZeroOneAdamLocalOp, Step &s, ValueRange args) {
   Value denominator = s.fma(root, s.get(DSOPT_RSQRT_BIAS2), s.get(DSOPT_EPS));
   Value direction = arith::DivFOp::create(s.b, m, denominator);
   Value here = arith::AddFOp::create(s.b, args[0], u);
-  Value moved = s.subtract(s.get(DSOPT_LR), s.fma(s.get(DSOPT_WEIGHT_DECAY), here, direction), u);
+  Value moved = s.subtract(s.get(DSOPT_LR), s.decayed(here, direction), u);
   Value zero = constantScalar(s.b, v.getType(), 0);
   Value takesPart = arith::CmpFOp::create(s.b, arith::CmpFPredicate::OGT, v, zero);
   return {args[0], m, s.select(takesPart, moved, u)};
@@ -127,7 +134,7 @@ Values update(LionOp, Step &s, ValueRange args) {
 
 Values update(AdagradOp, Step &s, ValueRange args) {
   Value p = args[0];
-  Value g = s.fma(s.get(DSOPT_WEIGHT_DECAY), p, s.mul(args[1], s.get(DSOPT_FACTOR)));
+  Value g = s.decayed(p, s.mul(args[1], s.get(DSOPT_FACTOR)));
   Value sum = s.fma(g, g, args[2]);
   Value root = math::SqrtOp::create(s.b, sum);
   Value direction = arith::DivFOp::create(s.b, g, arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
@@ -141,7 +148,7 @@ Values update(LambDirectionOp, Step &s, ValueRange args) {
   Value v = s.fma(s.get(DSOPT_BETA2), args[3], s.mul(s.mul(s.get(DSOPT_ONE_MINUS_BETA2), g), g));
   Value root = math::SqrtOp::create(s.b, v);
   Value direction = arith::DivFOp::create(s.b, m, arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
-  return {s.fma(s.get(DSOPT_WEIGHT_DECAY), args[0], direction), m, v};
+  return {s.decayed(args[0], direction), m, v};
 }
 
 /// As DeepSpeed's OnebitLamb: the step size corrects no bias. The fresh variance starts as what is frozen.
@@ -158,7 +165,7 @@ Values update(OneBitLambFrozenOp, Step &s, ValueRange args) {
   Value along = arith::DivFOp::create(s.b, args[2], arith::AddFOp::create(s.b, root, s.get(DSOPT_EPS)));
   Value zero = constantScalar(s.b, root.getType(), 0);
   Value takesPart = arith::CmpFOp::create(s.b, arith::CmpFPredicate::OGT, args[3], zero);
-  return {s.select(takesPart, s.fma(s.get(DSOPT_WEIGHT_DECAY), args[0], along), zero)};
+  return {s.select(takesPart, s.decayed(args[0], along), zero)};
 }
 
 Values update(LambStepOp, Step &s, ValueRange args) {
@@ -173,7 +180,7 @@ Values update(MuonDirectionOp, Step &s, ValueRange args) {
 }
 
 Values update(MuonStepOp, Step &s, ValueRange args) {
-  Value along = s.fma(s.get(DSOPT_WEIGHT_DECAY), args[0], args[1]);
+  Value along = s.decayed(args[0], args[1]);
   return {s.subtract(s.get(DSOPT_LR), along, args[0])};
 }
 

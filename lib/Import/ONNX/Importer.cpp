@@ -513,8 +513,7 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   function->moveBefore(module.getBody(), module.getBody()->end());
   if (options.returns == Returns::Loss)
     freezeUnreached(module);
-  if (options.report)
-    options.report->initializers = initializers.report();
+  initializers.finish();
   return verify(module);
 }
 

@@ -1,8 +1,8 @@
-//===- InitializerUses.cpp - constants that nothing marks ------------------===//
+//===- InitializerUses.cpp - what unmarked initializers are for ------------===//
 
 #include "InitializerUses.h"
 
-#include "Scopes.h"
+#include "ClosedForms.h"
 #include "Tensors.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -15,227 +15,275 @@ namespace dsopt::onnx_import {
 
 /// What lies below is hidden by a mask that is added.
 static constexpr double kHidden = -1e4;
+/// An input's mean and deviation have at most so many elements.
+static constexpr int64_t kMaxChannels = 16;
 
-class InitializerUses::Values {
-public:
-  Values(ModelFile &file, const onnx::TensorProto &tensor, RankedTensorType type, Location location)
-      : element(type.getElementType()), width(type.getElementTypeBitWidth() / 8) {
-    const Extent &extent = file.extent(file.findInitializer(tensor.name()));
-    bool absent = false;
-    if (extent.file.empty()) {
-      if (auto data = typedBytes(tensor, type, "initializer '" + tensor.name() + "'", location);
-          succeeded(data))
-        bytes = typed = std::move(*data);
-    } else if (const llvm::MemoryBuffer *data =
-                   file.weights(extent, type.getNumElements() * width, tensor.name(), location, &absent)) {
-      bytes = data->getBuffer().substr(extent.offset, type.getNumElements() * width);
-    }
-  }
+static bool isProduct(StringRef op) {
+  return op == "MatMul" || op == "Gemm" || op == "Conv" || op == "ConvTranspose";
+}
 
-  int64_t size() const { return bytes.size() / width; }
-  double operator[](int64_t index) const {
-    uint64_t bits = 0;
-    std::memcpy(&bits, bytes.data() + index * width, width);
-    APFloat number(cast<FloatType>(element).getFloatSemantics(), APInt(8 * width, bits));
-    bool lost;
-    number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
-    return number.convertToDouble();
-  }
-  template <typename Holds> bool all(Holds holds) const {
-    for (int64_t i = 0; i < size(); ++i)
-      if (!holds((*this)[i]))
-        return false;
-    return size() > 0;
-  }
-  template <typename Holds> bool any(Holds holds) const {
-    return !all([&](double value) { return !holds(value); }) && size() > 0;
-  }
+static bool isShiftOrScale(StringRef op) { return op == "Add" || op == "Sub" || op == "Mul" || op == "Div"; }
 
-private:
-  Type element;
-  int64_t width;
-  std::string typed;
-  StringRef bytes;
-};
+/// The other operand of an operator of two.
+static StringRef otherOf(const Use &use) {
+  return use.node->input_size() == 2 ? StringRef(use.node->input(1 - use.input)) : "";
+}
 
-InitializerUses::InitializerUses(ModelFile &file, Location location) : file(file), location(location) {
-  forEachNode(file.graph(), [&](const onnx::NodeProto &node) {
-    for (int i = 0; i < node.input_size(); ++i)
-      readers[node.input(i)].push_back({&node, i});
-    for (const std::string &output : node.output())
-      producers[output] = &node;
+/// How many features a product with this weight gives.
+static int64_t featuresOf(const onnx::NodeProto &product, const onnx::TensorProto &weight) {
+  int rank = weight.dims_size();
+  if (rank == 0)
+    return 0;
+  bool isTurned = false;
+  for (const onnx::AttributeProto &attribute : product.attribute())
+    isTurned |= attribute.name() == "transB" && attribute.i() != 0;
+  if (product.op_type() == "Conv" || isTurned)
+    return weight.dims(0);
+  return weight.dims(product.op_type() == "ConvTranspose" ? 1 : rank - 1);
+}
+
+/// Added to what a product with an initializer gives.
+bool InitializerUses::isBias(const Use &use, const onnx::TensorProto &tensor) const {
+  if (use.op() != "Add")
+    return false;
+  const onnx::NodeProto *product = values.producer(values.viewed(otherOf(use)));
+  if (!product || !isProduct(product->op_type()))
+    return false;
+  int64_t elements = 1;
+  for (int64_t size : tensor.dims())
+    elements *= size;
+  return llvm::any_of(product->input(), [&](const std::string &input) {
+    const onnx::TensorProto *weight = values.initializer(input);
+    return weight && weight->dims_size() > 1 && (elements > 1 || featuresOf(*product, *weight) == 1);
   });
 }
 
-static bool isView(const onnx::NodeProto &node, int input) {
-  StringRef op = node.op_type();
-  return input == 0 && llvm::StringSwitch<bool>(op)
-                           .Cases({"Identity", "Cast", "CastLike", "Reshape", "Flatten", "Transpose"}, true)
-                           .Cases({"Squeeze", "Unsqueeze", "Expand", "Slice", "Tile", "Split"}, true)
-                           .Default(false);
+/// Whether a value is one by a root, or a normalization, perhaps scaled since.
+bool InitializerUses::isNormalized(StringRef value, int steps) const {
+  const onnx::NodeProto *node = values.producer(values.viewed(value));
+  if (!node || steps == 0)
+    return false;
+  auto isRoot = [&](StringRef input) {
+    const onnx::NodeProto *made = values.producer(values.viewed(input));
+    return made && (made->op_type() == "Sqrt" || made->op_type() == "Pow");
+  };
+  StringRef op = node->op_type();
+  if (op.ends_with("Normalization") || op.starts_with("LpNormalization"))
+    return true;
+  if (op == "Div")
+    return isRoot(node->input(1));
+  return op == "Mul" && llvm::any_of(node->input(), [&](const std::string &input) {
+           const onnx::NodeProto *made = values.producer(values.viewed(input));
+           bool isInverse =
+               made && ((made->op_type() == "Reciprocal" && isRoot(made->input(0))) ||
+                        (made->op_type() == "Div" && isRoot(made->input(1))) || made->op_type() == "Pow");
+           return isInverse || (values.initializer(input) == nullptr && isNormalized(input, steps - 1));
+         });
 }
 
-/// The operators that read a value, perhaps through views of it.
-void InitializerUses::collect(StringRef name, std::vector<Use> &uses) const {
-  auto found = readers.find(name);
-  if (found == readers.end())
-    return;
-  for (const Use &use : found->second)
-    if (isView(*use.node, use.input))
-      for (const std::string &output : use.node->output())
-        collect(output, uses);
-    else
-      uses.push_back(use);
+bool InitializerUses::isLayers(const Use &use, const onnx::TensorProto &tensor) const {
+  StringRef op = use.op();
+  int input = use.input;
+  int64_t elements = 1;
+  for (int64_t size : tensor.dims())
+    elements *= size;
+  if (elements > 1 && (op == "Mul" || op == "Add") && isNormalized(otherOf(use), 3))
+    return true;
+  return llvm::StringSwitch<bool>(op)
+      .Cases({"MatMul", "Einsum"}, elements > 1 || tensor.dims_size() > 1)
+      .Cases({"Gemm", "Conv", "ConvTranspose", "DeformConv"}, true)
+      .Cases({"RNN", "GRU", "LSTM"}, (input >= 1 && input <= 3) || input == 7)
+      .Cases({"LayerNormalization", "RMSNormalization", "GroupNormalization"}, input == 1 || input == 2)
+      .Cases({"InstanceNormalization", "BatchNormalization", "SimplifiedLayerNormalization"},
+             input == 1 || input == 2)
+      .Case("PRelu", input == 1)
+      .Case("Gather", input == 0 && tensor.dims_size() > 1)
+      .Default(isBias(use, tensor));
 }
+
+/// Whether a value is an input of the model, perhaps with an initializer added to or multiplied with it.
+bool InitializerUses::isInput(StringRef value, int steps) const {
+  const onnx::NodeProto *node = values.producer(values.viewed(value));
+  if (!node)
+    return !value.empty() && !values.initializer(value);
+  return steps > 0 && isShiftOrScale(node->op_type()) &&
+         llvm::any_of(node->input(), [&](const std::string &input) { return values.initializer(input); }) &&
+         llvm::any_of(node->input(), [&](const std::string &input) { return isInput(input, steps - 1); });
+}
+
+/// Whether one of an operator's results has a gradient.
+bool InitializerUses::isDerived(const Use &use) const {
+  return llvm::any_of(use.node->output(),
+                      [&](const std::string &result) { return values.hasGradient(result); });
+}
+
+bool InitializerUses::decides(StringRef name) const { return values.decides(name); }
 
 /// Whether a value reaches an operator within some more nodes of arithmetic.
-bool InitializerUses::leadsTo(StringRef name, StringRef op, int steps) const {
-  auto found = readers.find(name);
-  if (found == readers.end())
-    return false;
-  return llvm::any_of(found->second, [&](const Use &use) {
-    StringRef reader = use.node->op_type();
-    bool passes = isView(*use.node, use.input) ||
-                  llvm::StringSwitch<bool>(reader)
-                      .Cases({"Add", "Sub", "Mul", "Div", "Where", "Max", "Min", "Clip", "Neg"}, true)
+bool InitializerUses::leadsTo(StringRef value, StringRef op, int steps) const {
+  return llvm::any_of(values.readers(value), [&](const Use &use) {
+    bool passes = isShiftOrScale(use.op()) ||
+                  llvm::StringSwitch<bool>(use.op())
+                      .Cases({"Where", "Max", "Min", "Clip", "Neg", "Identity", "Cast"}, true)
+                      .Cases({"Reshape", "Flatten", "Transpose", "Squeeze"}, true)
+                      .Cases({"Unsqueeze", "Expand", "Slice"}, true)
                       .Default(false);
-    return reader == op || (passes && steps > 0 && use.node->output_size() > 0 &&
-                            leadsTo(use.node->output(0), op, steps - 1));
+    return use.op() == op || (passes && steps > 0 && leadsTo(use.result(), op, steps - 1));
   });
 }
 
-/// Whether an operator is within some steps of a node, forwards or backwards through arithmetic.
-bool InitializerUses::isNear(const onnx::NodeProto &node, StringRef op, int steps) const {
-  auto leads = [&](const onnx::NodeProto &next) {
-    bool passes = llvm::StringSwitch<bool>(next.op_type())
-                      .Cases({"Add", "Sub", "Mul", "Div", "Pow", "Identity", "Cast"}, true)
-                      .Default(false);
-    return next.op_type() == op || (passes && steps > 1 && isNear(next, op, steps - 1));
-  };
-  auto isRead = [&](const std::string &value) {
-    auto found = readers.find(value);
-    return found != readers.end() &&
-           llvm::any_of(found->second, [&](const Use &use) { return use.node != &node && leads(*use.node); });
-  };
-  auto isMade = [&](const std::string &value) {
-    auto producer = producers.find(value);
-    return producer != producers.end() && leads(*producer->second);
-  };
-  return llvm::any_of(node.input(), isMade) || llvm::any_of(node.input(), isRead) ||
-         llvm::any_of(node.output(), isRead);
+/// Whether a value is a product of two values of the data, as attention's scores are.
+bool InitializerUses::isScore(StringRef value, int steps) const {
+  const onnx::NodeProto *node = values.producer(values.viewed(value));
+  if (!node || steps == 0)
+    return false;
+  if (node->op_type() == "MatMul" || node->op_type() == "Einsum")
+    return llvm::none_of(node->input(), [&](const std::string &input) { return values.initializer(input); });
+  return isShiftOrScale(node->op_type()) &&
+         llvm::any_of(node->input(), [&](const std::string &input) { return isScore(input, steps - 1); });
 }
 
 /// Hidden places are far below zero where they are added, or chosen by Where, on the way to a softmax; zeros
 /// among ones where they are multiplied.
-bool InitializerUses::isMask(ArrayRef<Use> uses, Values &values) const {
+bool InitializerUses::isMask(ArrayRef<Use> uses, const TensorValues &elements) const {
   auto hides = [](double value) { return value <= kHidden; };
   return llvm::all_of(uses, [&](const Use &use) {
-    StringRef op = use.node->op_type();
+    StringRef op = use.op();
     if (op == "Mul" || (op == "Sub" && use.input == 1))
-      return values.all([](double value) { return value == 0 || value == 1; }) &&
-             values.any([](double value) { return value == 0; }) &&
-             values.any([](double value) { return value == 1; });
+      return elements.all([](double value) { return value == 0 || value == 1; }) &&
+             elements.any([](double value) { return value == 0; }) &&
+             elements.any([](double value) { return value == 1; });
     bool isAdded = op == "Add" || op == "Sub" || (op == "Where" && use.input > 0);
-    if (op == "Attention"
-            ? use.input != 3
-            : !isAdded || use.node->output_size() == 0 || !leadsTo(use.node->output(0), "Softmax", 6))
+    if (op == "Attention" ? use.input != 3 : !isAdded || !leadsTo(use.result(), "Softmax", 6))
       return false;
-    return values.any(hides) && values.all([&](double value) { return hides(value) || value == 0; });
+    return elements.any(hides) && elements.all([&](double value) { return hides(value) || value == 0; });
   });
 }
 
-/// Whether a number is one of GELU's: x / 2 (1 + erf(x / sqrt(2))), x / 2 (1 + tanh(sqrt(2 / pi) (x +
-/// 0.044715 x^3))) or x sigmoid(1.702 x).
-bool InitializerUses::isFactorOfGelu(const onnx::NodeProto &node, double value) const {
-  auto is = [&](std::initializer_list<double> known) {
-    return llvm::any_of(known, [&](double one) { return std::fabs(value - one) <= 1e-3 * one; });
-  };
-  if (is({0.5, 1}))
-    return isNear(node, "Erf", 3) || (isNear(node, "Tanh", 3) && isNear(node, "Pow", 5));
-  return (is({M_SQRT2, M_SQRT1_2}) && isNear(node, "Erf", 1)) ||
-         (is({0.044715, M_2_SQRTPI * M_SQRT1_2, 3}) && isNear(node, "Tanh", 3)) ||
-         (is({1.702}) && isNear(node, "Sigmoid", 1));
+/// An epsilon keeps a root, a logarithm or a divisor from zero.
+bool InitializerUses::isEpsilon(const Use &use, double value) const {
+  bool isGuard = use.op() == "Add" || use.op() == "Max" || (use.op() == "Clip" && use.input == 1);
+  return isGuard && value > 0 && value <= 1e-2 &&
+         llvm::any_of(values.readers(use.result()), [](const Use &reader) {
+           return llvm::StringSwitch<bool>(reader.op())
+               .Cases({"Sqrt", "Log", "Reciprocal", "Pow"}, true)
+               .Default(reader.op() == "Div" && reader.input == 1);
+         });
 }
 
-/// Whether an operator means its input, which has this one value, as a number.
-bool InitializerUses::isNumber(const Use &use, double value) const {
-  const onnx::NodeProto &node = *use.node;
-  StringRef op = node.op_type(), result = node.output_size() ? StringRef(node.output(0)) : "";
-  if (op == "Pow" || op == "Where")
-    return op == "Pow" ? use.input == 1 : value <= kHidden || value == 0;
-  if (op != "Add" && op != "Sub" && op != "Mul" && op != "Div")
-    return llvm::StringSwitch<bool>(op)
-        .Cases({"Clip", "Min", "Max", "Mod", "Range", "Dropout", "Pad", "OneHot", "MelWeightMatrix"}, true)
-        .Default(false);
+/// Why an operator never means its input, whose elements all are this value, as a parameter; empty where it
+/// may.
+StringRef InitializerUses::constantUse(const Use &use, double value, bool isOne) const {
+  StringRef op = use.op(), result = use.result();
+  if (!isDerived(use))
+    return values.decides(result) ? "decides a shape, an index, a loop or a branch" : "no gradient";
+  if (llvm::StringSwitch<bool>(op)
+          .Cases({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}, true)
+          .Default(false))
+    return "compared with";
+  if (llvm::StringSwitch<bool>(op)
+          .Cases({"Mod", "Range", "Dropout", "Pad", "OneHot", "MelWeightMatrix", "RoiAlign"}, true)
+          .Default(false))
+    return "number";
+  if (op == "Where")
+    return value <= kHidden || (value == 0 && !use.isExpanded) ? "number" : "";
+  bool isState = (op == "RNN" || op == "GRU" || op == "LSTM") && (use.input == 5 || use.input == 6);
+  if (value == 0 && isOne && use.isExpanded && (isState || op == "Loop" || op == "Scan"))
+    return "a state of zeros";
   if (op == "Sub" && use.input == 0 && value == 1)
-    return true;
-  // An epsilon keeps a root, a logarithm or a divisor from zero.
-  if (op == "Add" && value > 0 && value <= 1e-2) {
-    auto found = readers.find(result);
-    return found != readers.end() && llvm::any_of(found->second, [](const Use &reader) {
-             return llvm::StringSwitch<bool>(reader.node->op_type())
-                 .Cases({"Sqrt", "Log", "Reciprocal", "Pow"}, true)
-                 .Default(reader.node->op_type() == "Div" && reader.input == 1);
-           });
-  }
-  if (isFactorOfGelu(node, value))
-    return true;
+    return "number";
+  if (isShiftOrScale(op) && values.isRange(otherOf(use)))
+    return "offset of a range";
+  if (formulas.contains(use))
+    return "coefficient of a formula";
+  if (isEpsilon(use, value))
+    return "number";
   // Scores of attention are divided by a root of the heads' size.
-  double squared = op == "Mul" ? 1 / (value * value) : op == "Div" ? value * value : 0;
-  return squared > 1 && std::fabs(squared - std::round(squared)) < 1e-4 * squared &&
-         leadsTo(result, "Softmax", 4);
+  double squared = op == "Mul" ? 1 / (value * value) : op == "Div" && use.input == 1 ? value * value : 0;
+  if (squared > 1 && std::fabs(squared - std::round(squared)) < 4e-6 * squared &&
+      (isScore(otherOf(use), 4) || leadsTo(result, "MatMul", 4)) && leadsTo(result, "Softmax", 6))
+    return "coefficient of a formula";
+  return "";
 }
 
-/// Samples of a wave satisfy v[p + 1] + v[p - 1] = 2 cos(w) v[p]; each column starts as a sine or a cosine
-/// of 0 and moves.
-template <typename Values> static bool isTableOfSines(RankedTensorType type, const Values &values) {
-  SmallVector<int64_t> shape;
-  for (int64_t size : type.getShape())
-    if (size > 1)
-      shape.push_back(size);
-  if (shape.size() != 2 || shape[0] < 4 || values.size() == 0)
-    return false;
-  int64_t rows = shape[0], columns = shape[1];
-  auto starts = [](double value) { return std::fabs(value) < 1e-6 || std::fabs(value - 1) < 1e-6; };
-  bool moves = false;
-  for (int64_t column = 0; column < columns; ++column) {
-    auto at = [&](int64_t row) { return values[row * columns + column]; };
-    double first = at(1);
-    if (!starts(at(0)) || std::fabs(first) > 1 || (at(0) < 0.5 && first == 0))
-      return false;
-    moves |= !starts(first);
-    // The second sample tells the cosine's sign where the first is a sine.
-    double slope = 2 * (at(0) < 0.5 ? std::sqrt(1 - first * first) : first);
-    if (at(0) < 0.5 && at(2) * first < 0)
-      slope = -slope;
-    for (int64_t row = 1; row + 1 < rows; ++row)
-      if (std::fabs(at(row + 1) + at(row - 1) - slope * at(row)) > 1e-3)
-        return false;
+/// Numbers that happen to be equal are stored once: one that is added here and multiplied there is no
+/// parameter.
+StringRef InitializerUses::unlike(ArrayRef<Use> uses) const {
+  StringRef kind;
+  for (const Use &use : uses) {
+    StringRef op = use.op();
+    // What is computed of numbers alone says nothing.
+    if (isShiftOrScale(op) && !std::isnan(values.number(otherOf(use))))
+      continue;
+    StringRef own = llvm::StringSwitch<StringRef>(op)
+                        .Cases({"Add", "Sub"}, "shift")
+                        .Cases({"Mul", "Div"}, "scale")
+                        .Cases({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}, "bound")
+                        .Cases({"Where", "Clip", "Min", "Max"}, "bound")
+                        .Default(op);
+    if (values.decides(use.result()))
+      own = "index";
+    if (!kind.empty() && own != kind)
+      return "shared by unlike uses";
+    kind = own;
   }
-  return moves;
+  return "";
 }
 
-StringRef InitializerUses::constant(const onnx::TensorProto &tensor) {
-  // What is wrong with the data is said where it is read for good.
+Purpose InitializerUses::purpose(const onnx::TensorProto &tensor) const {
   ScopedDiagnosticHandler quiet(location.getContext(), [](Diagnostic &) { return success(); });
   std::vector<Use> uses;
-  collect(tensor.name(), uses);
+  values.collect(tensor.name(), uses);
   RankedTensorType type = tensorType(tensor, "initializer '" + tensor.name() + "'", location);
-  if (uses.empty() || !type || type.getNumElements() == 0)
-    return "";
-  Values values(file, tensor, type, location);
-  if (type.getNumElements() == 1)
-    return values.size() && llvm::all_of(uses, [&](const Use &use) { return isNumber(use, values[0]); })
-               ? "number"
-               : "";
-  if (isMask(uses, values))
-    return "mask";
-  bool isRead = llvm::all_of(uses, [](const Use &use) {
-    return llvm::StringSwitch<bool>(use.node->op_type())
-        .Cases({"Add", "Mul", "Gather", "RotaryEmbedding"}, true)
-        .Default(false);
+  if (uses.empty() && !values.hasGradient(tensor.name()))
+    return {Purpose::Constant, values.decides(tensor.name()) ? "decides a shape, an index, a loop or a branch"
+                                                             : "read by nothing"};
+  if (!type || type.getNumElements() == 0)
+    return {Purpose::Tensor, "takes part in a gradient"};
+  TensorValues elements(file, tensor, type, location);
+  bool areEqual = elements.areEqual();
+  if (elements.size() && std::isinf(elements[0]) && areEqual)
+    return {Purpose::Constant, "infinite"};
+  if (llvm::any_of(uses, [&](const Use &use) { return isLayers(use, tensor); })) {
+    bool isKernel =
+        llvm::any_of(uses, [](const Use &use) { return use.input == 1 && use.op().starts_with("Conv"); });
+    StringRef form = closedForm(type.getShape(), elements, isKernel);
+    return form.empty() ? Purpose{Purpose::Weight, "takes part in a gradient"}
+                        : Purpose{Purpose::ClosedForm, "a layer's weight, but " + form.str()};
+  }
+  if (type.getNumElements() > 1 && !uses.empty() && isMask(uses, elements))
+    return {Purpose::Constant, "mask"};
+  if (areEqual || llvm::none_of(uses, [&](const Use &use) { return isDerived(use); })) {
+    StringRef why;
+    bool isConstant = !uses.empty();
+    for (const Use &use : uses) {
+      StringRef own = constantUse(use, areEqual ? elements[0] : NAN, type.getNumElements() == 1);
+      isConstant &= !own.empty();
+      why = why.empty() ? own : why;
+    }
+    // What decides where to read stays what it is, whatever else is done with it.
+    if (areEqual && !isConstant) {
+      isConstant = values.decides(tensor.name());
+      why = isConstant ? StringRef("decides a shape, an index, a loop or a branch") : unlike(uses);
+      isConstant |= !why.empty();
+    }
+    if (isConstant)
+      return {Purpose::Constant, why.str()};
+  }
+  // An exponent or a logarithm of a constant would be a constant itself.
+  bool isComputed = !uses.empty() && llvm::all_of(uses, [](const Use &use) {
+    return use.node->input_size() == 1 && use.op() != "Concat";
   });
-  return isRead && isTableOfSines(type, values) ? "table of sines" : "";
+  if (areEqual && !isComputed)
+    return {Purpose::Number, type.getNumElements() == 1 ? "one number" : "equal numbers"};
+  if (StringRef form = closedForm(type.getShape(), elements, false); !form.empty() && !areEqual)
+    return {form == "a table of waves" ? Purpose::ClosedForm : Purpose::Number, form.str()};
+  bool normalize = llvm::all_of(uses, [&](const Use &use) {
+    return (use.op() == "Sub" || use.op() == "Div") && use.input == 1 && isInput(otherOf(use), 3);
+  });
+  if (normalize && !uses.empty() && type.getNumElements() <= kMaxChannels)
+    return {Purpose::Number, "an input's mean or deviation"};
+  return {Purpose::Tensor, "takes part in a gradient"};
 }
 
 } // namespace dsopt::onnx_import

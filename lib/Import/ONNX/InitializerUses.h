@@ -1,51 +1,57 @@
-//===- InitializerUses.h - constants that nothing marks ----------*- C++ -*-===//
+//===- InitializerUses.h - what unmarked initializers are for ----*- C++ -*-===//
 //
-// In a file without marks, an initializer of floats is a parameter unless its use
-// and its values together say that it is none. Values are looked at only where the
-// use leaves it open.
+// Of an initializer of floats of which nothing says what it is, its use and its values together tell a
+// layer's weight from a constant, or leave it open. Values are looked at only where the use leaves it open.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_IMPORT_ONNX_INITIALIZERUSES_H
 #define DSOPT_LIB_IMPORT_ONNX_INITIALIZERUSES_H
 
-#include "ModelFile.h"
-
-#include "mlir/IR/BuiltinTypes.h"
+#include "Formulas.h"
+#include "TensorValues.h"
 
 namespace dsopt::onnx_import {
 
+/// What use and values say.
+struct Purpose {
+  enum Kind {
+    Weight,     ///< of a layer
+    ClosedForm, ///< of a layer, with values that no initialization makes
+    Constant,   ///< never a parameter
+    Number,     ///< values that a constant may well have, in a place where a parameter may be
+    Tensor,     ///< any other values in such a place
+  } kind;
+  std::string why;
+};
+
 class InitializerUses {
 public:
-  InitializerUses(ModelFile &file, mlir::Location location);
+  /// `results` are outputs beside the model's own.
+  InitializerUses(ModelFile &file, llvm::ArrayRef<llvm::StringRef> results, mlir::Location location)
+      : file(file), location(location), values(file, results, location), formulas(file, values) {}
 
-  /// What an unmarked initializer of floats is instead of a parameter; empty where it may be one:
-  ///   "mask"             added to or multiplied with what it hides
-  ///   "table of sines"   rows of sines and cosines of equally spaced angles
-  ///   "number"           one element that an operator means as a constant: an exponent, a bound, an
-  ///                      epsilon, a factor of GELU or of attention's scores
-  llvm::StringRef constant(const onnx::TensorProto &tensor);
+  Purpose purpose(const onnx::TensorProto &tensor) const;
+  /// Whether an initializer decides a shape, an index, a loop or a branch.
+  bool decides(llvm::StringRef name) const;
 
 private:
-  /// An operator that reads a value as this input.
-  struct Use {
-    const onnx::NodeProto *node;
-    int input;
-  };
-  /// The elements of an initializer; none where its file is absent.
-  class Values;
-
-  void collect(llvm::StringRef name, std::vector<Use> &uses) const;
-  bool leadsTo(llvm::StringRef name, llvm::StringRef op, int steps) const;
-  bool isNear(const onnx::NodeProto &node, llvm::StringRef op, int steps) const;
-  bool isFactorOfGelu(const onnx::NodeProto &node, double value) const;
-  bool isMask(llvm::ArrayRef<Use> uses, Values &values) const;
-  bool isNumber(const Use &use, double value) const;
+  bool isLayers(const Use &use, const onnx::TensorProto &tensor) const;
+  bool isInput(llvm::StringRef value, int steps) const;
+  bool isDerived(const Use &use) const;
+  bool isBias(const Use &use, const onnx::TensorProto &tensor) const;
+  bool isNormalized(llvm::StringRef value, int steps) const;
+  bool leadsTo(llvm::StringRef value, llvm::StringRef op, int steps) const;
+  bool isScore(llvm::StringRef value, int steps) const;
+  bool isMask(llvm::ArrayRef<Use> uses, const TensorValues &elements) const;
+  bool isEpsilon(const Use &use, double value) const;
+  llvm::StringRef constantUse(const Use &use, double value, bool isOne) const;
+  llvm::StringRef unlike(llvm::ArrayRef<Use> uses) const;
 
   ModelFile &file;
   mlir::Location location;
-  llvm::StringMap<std::vector<Use>> readers;
-  llvm::StringMap<const onnx::NodeProto *> producers;
+  ValueGraph values;
+  Formulas formulas;
 };
 
 } // namespace dsopt::onnx_import

@@ -22,7 +22,7 @@ namespace dsopt::onnx_import {
 static constexpr int64_t kChunkBytes = 1 << 20;
 /// Frozen floats up to this size take part in folding.
 static constexpr int64_t kFoldedFloatBytes = 1 << 10;
-/// Integers and bools up to this size are constants.
+/// Integers, bools and what has to be known are constants up to this size.
 static constexpr int64_t kFoldedIntegerBytes = 1 << 20;
 
 FailureOr<Type> Initializers::modelType(const llvm::StringSet<> &needed) {
@@ -57,9 +57,13 @@ FailureOr<Initializer> Initializers::make(int index) {
                                << " is of type f64, expected a parameter of f32, bf16 or f16: convert "
                                << "the model (model.float() in PyTorch), or keep it as it is with -freeze="
                                << tensor.name();
-  bool isSmall = graph::numBytes(type) <= (isa<FloatType>(element) ? kFoldedFloatBytes : kFoldedIntegerBytes);
+  // What a shape or a branch needs has to be known; so is what was a constant already.
+  bool isDeciding = rules.isDeciding(tensor.name());
+  bool isNeeded = !isa<FloatType>(element) || isDeciding || file.isLifted(index);
+  bool isSmall = graph::numBytes(type) <= (isNeeded ? kFoldedIntegerBytes : kFoldedFloatBytes);
   // What training changes is no constant.
-  bool isWeight = rule.role == Role::Trained || rule.role == Role::Frozen || rules.isFolded(tensor.name());
+  bool isWeight = rule.role == Role::Trained || (rule.role == Role::Frozen && !isDeciding) ||
+                  rules.isFolded(tensor.name());
   if ((isSmall && !isWeight) || type.getNumElements() == 0) {
     FailureOr<DenseElementsAttr> constant = makeConstant(index, type);
     if (failed(constant))
@@ -87,7 +91,7 @@ std::vector<ImportReport::Initializer> Initializers::report() {
     if (!type || (!isa<FloatType>(type.getElementType()) && !parameter))
       continue;
     ParameterRule rule = rules.decide(tensor, type.getElementType());
-    ImportReport::Initializer row{tensor.name(), type, ImportReport::Unused, rule.why};
+    ImportReport::Initializer row{tensor.name(), type, ImportReport::Unused, rule.why, rule.inDoubt};
     if (parameter && !parameter.getFrozen())
       row.use = ImportReport::Trained;
     else if (parameter && !parameter.getConstant())
@@ -96,7 +100,9 @@ std::vector<ImportReport::Initializer> Initializers::report() {
       row.use = ImportReport::Constant;
     if (parameter && parameter.getWhy())
       row.why = *parameter.getWhy();
-    rows.push_back(row);
+    // Of constants that were nodes only those count that may be weights.
+    if (!file.isLifted(index) || row.use == ImportReport::Trained || row.inDoubt)
+      rows.push_back(row);
   }
   return rows;
 }
@@ -176,6 +182,33 @@ std::string Initializers::symbolOf(StringRef name) {
   return symbol;
 }
 
+/// Warns of elements that are no numbers: training only spreads them.
+static void warnOfNaN(StringRef bytes, FloatType type, StringRef name, Location location) {
+  unsigned width = type.getWidth() / 8;
+  uint64_t sign = uint64_t(1) << (8 * width - 1);
+  uint64_t infinity = APFloat::getInf(type.getFloatSemantics()).bitcastToAPInt().getZExtValue();
+  int64_t count = 0, first = -1;
+  auto scan = [&](auto zero) {
+    using Bits = decltype(zero);
+    for (size_t at = 0; at + width <= bytes.size(); at += width) {
+      Bits bits;
+      std::memcpy(&bits, bytes.data() + at, sizeof(bits));
+      if (Bits(bits & Bits(sign - 1)) <= Bits(infinity))
+        continue;
+      first = count++ ? first : at / width;
+    }
+  };
+  if (width == 2)
+    scan(uint16_t());
+  else if (width == 4)
+    scan(uint32_t());
+  else
+    scan(uint64_t());
+  if (count)
+    emitWarning(location) << "initializer '" << name << "' has " << count << " elements that are NaN of "
+                          << bytes.size() / width << ", the first at " << first;
+}
+
 FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTensorType type,
                                                           const ParameterRule &rule) {
   const onnx::TensorProto &tensor = file.graph().initializer(index);
@@ -205,6 +238,8 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
       return failure();
     if (data) {
       StringRef content = data->getBuffer().substr(extent.offset, bytes);
+      if (auto element = dyn_cast<FloatType>(type.getElementType()))
+        warnOfNaN(content, element, name, location);
       SmallVector<int64_t> hashes;
       for (int64_t at = 0; at < bytes; at += kChunkBytes) {
         StringRef chunk = content.substr(at, kChunkBytes);
@@ -274,6 +309,38 @@ void warnOfMergedInitializers(const ModelFile &file, ArrayRef<const onnx::NodePr
     warning << ", and " << merged.size() - 1 << " others are shared too";
   warning << ": exporters merge equal fresh weights, which are then trained as one; -untie='"
           << merged.front() << "' separates them, so does exporting with optimize=False";
+}
+
+static void warnOfDoubts(ArrayRef<ImportReport::Initializer> report, Location location) {
+  static constexpr size_t kNamed = 5;
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  auto list = [&](bool trained, StringRef what, StringRef option) {
+    std::vector<const ImportReport::Initializer *> found;
+    for (const ImportReport::Initializer &one : report)
+      if (one.inDoubt && one.use != ImportReport::Unused && (one.use == ImportReport::Trained) == trained)
+        found.push_back(&one);
+    if (found.empty())
+      return;
+    stream << (text.empty() ? "" : "; ") << what << " ";
+    for (size_t i = 0; i < std::min(found.size(), kNamed); ++i)
+      stream << (i ? ", " : "") << "'" << found[i]->name << "' (" << found[i]->why << ")";
+    if (found.size() > kNamed)
+      stream << " and " << found.size() - kNamed << " more";
+    stream << ", unless " << option;
+  };
+  list(true, "trained are", "-freeze=NAME");
+  list(false, "left as they are", "-train=NAME");
+  if (!text.empty())
+    emitWarning(location) << "nothing says whether some initializers are parameters: " << text;
+}
+
+void Initializers::finish() {
+  std::vector<ImportReport::Initializer> rows = report();
+  if (options.returns == Returns::Loss)
+    warnOfDoubts(rows, module.getLoc());
+  if (options.report)
+    options.report->initializers = std::move(rows);
 }
 
 } // namespace dsopt::onnx_import

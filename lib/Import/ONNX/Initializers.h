@@ -32,10 +32,12 @@ public:
   mlir::FailureOr<mlir::Type> modelType(const llvm::StringSet<> &needed);
   /// Makes what the initializer of this index becomes.
   mlir::FailureOr<Initializer> make(int index);
-  /// What became of each float initializer and of other weights, in the file's order.
-  std::vector<ImportReport::Initializer> report();
+  /// Reports what became of each float initializer and of other weights. Where there is a loss, warns of
+  /// those that may be parameters or constants: what was decided, why, and how to decide.
+  void finish();
 
 private:
+  std::vector<ImportReport::Initializer> report();
   mlir::FailureOr<graph::ParameterOp> makeParameter(int index, mlir::RankedTensorType type,
                                                     const ParameterRule &rule);
   mlir::FailureOr<mlir::DenseElementsAttr> makeConstant(int index, mlir::RankedTensorType type);

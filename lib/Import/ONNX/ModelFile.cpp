@@ -2,6 +2,7 @@
 
 #include "ModelFile.h"
 
+#include "ConstantNodes.h"
 #include "Scopes.h"
 #include "UpgradeOperators.h"
 
@@ -228,6 +229,7 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
     file->extents.push_back(offset < 0 ? Extent() : Extent{name, offset, length, false});
   int own = file->proto.graph().initializer_size();
   liftInitializers(*file->proto.mutable_graph());
+  liftConstants(*file->proto.mutable_graph(), file->lifted);
   file->extents.resize(file->extents.size() + file->proto.graph().initializer_size() - own);
   if (failed(file->locateInitializers(weightsFolder, location)))
     return nullptr;

@@ -5,6 +5,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 #include "onnx-ml.pb.h"
@@ -59,6 +60,10 @@ public:
 
   /// The index of an initializer; -1 if there is none of that name.
   int findInitializer(llvm::StringRef name) const;
+  /// Whether the value of a Constant node became this initializer.
+  bool isLifted(int initializer) const {
+    return lifted.contains(originalName(proto.graph().initializer(initializer).name()));
+  }
   const Extent &extent(int initializer) const { return extents[initializer]; }
   /// Adds a copy of an initializer under another name; its bytes are the same.
   void copyInitializer(int initializer, llvm::StringRef name);
@@ -86,6 +91,7 @@ private:
   std::vector<Extent> extents;
   llvm::StringMap<int> byName;
   llvm::StringMap<std::string> copiedFrom;
+  llvm::StringSet<> lifted;
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> opened;
 };
 

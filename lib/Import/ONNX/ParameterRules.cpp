@@ -6,6 +6,7 @@
 #include "OpTable.h"
 #include "Scopes.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Regex.h"
 
@@ -16,6 +17,8 @@ namespace dsopt::onnx_import {
 /// torch.export's mark of what an initializer was, and what its optimizer made one from.
 static constexpr StringLiteral kKindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
 static constexpr StringLiteral kFoldedKey = "pkg.onnxscript.optimizer.folded_from";
+/// What its graph has of the exported program: a line "p_0_weight: PARAMETER target='0.weight'" for each.
+static constexpr StringLiteral kSignatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 
 /// Of a kind that an exporter gave: nothing where it is unknown.
 static std::optional<ParameterRule> ruleOfKind(StringRef kind) {
@@ -57,6 +60,20 @@ void ParameterRules::readMarks() {
     }
     if (StringRef folded = metadataOf(info, kFoldedKey); !folded.empty())
       foldedFrom[info.name()] = folded.str();
+  }
+}
+
+/// The signature tells of names whose values the exporter changed, which have no mark any more.
+void ParameterRules::readSignature() {
+  SmallVector<StringRef> lines;
+  metadataOf(file.graph(), kSignatureKey).split(lines, '\n', -1, /*KeepEmpty=*/false);
+  for (StringRef line : lines) {
+    StringRef kind = line.split(": ").second.split(' ').first;
+    StringRef target = line.split(" target='").second.split('\'').first;
+    if (target.empty() || !ruleOfKind(kind))
+      continue;
+    marks.try_emplace(target, kind.str());
+    hasMarks = true;
   }
 }
 
@@ -124,21 +141,15 @@ LogicalResult ParameterRules::checkTrained() const {
 LogicalResult ParameterRules::read() {
   readMap();
   readMarks();
+  readSignature();
   readUses();
-  uses = std::make_unique<InitializerUses>(file, location);
+  SmallVector<StringRef> results;
+  llvm::SplitString(options.loss, results, ":,");
+  uses = std::make_unique<InitializerUses>(file, results, location);
   if (failed(checkGlobs(file, "freeze", options.freeze, location)) ||
       failed(checkGlobs(file, "train", options.train, location)))
     return failure();
   return checkTrained();
-}
-
-/// Whether one of the names in a list of what an initializer was folded from is none that the exporter
-/// made up for a value.
-static bool isFoldedFromNamed(StringRef list) {
-  static const llvm::Regex madeUp("^val_[0-9]+$");
-  SmallVector<StringRef> names;
-  list.trim("[]").split(names, ',', -1, /*KeepEmpty=*/false);
-  return llvm::any_of(names, [](StringRef name) { return !madeUp.match(name.trim(" '\"")); });
 }
 
 std::optional<ParameterRule> ParameterRules::saidByFile(StringRef name) const {
@@ -150,15 +161,66 @@ std::optional<ParameterRule> ParameterRules::saidByFile(StringRef name) const {
   return mark == marks.end() ? std::nullopt : ruleOfKind(mark->second);
 }
 
-ParameterRule ParameterRules::decide(const onnx::TensorProto &tensor, Type element) const {
-  bool isFloat = isa<FloatType>(element);
-  if (isFloat && matches(options.train, tensor.name()) && !matches(options.freeze, tensor.name()))
-    return {Role::Trained, "-train"};
-  ParameterRule rule = decideAlone(tensor, element);
-  // What would not be trained anyway stays what it is: constants may have to be known.
-  if (isFloat && rule.role == Role::Trained && matches(options.freeze, tensor.name()))
-    return {Role::Frozen, "-freeze"};
+std::optional<ParameterRule> ParameterRules::saidOfSources(StringRef name) const {
+  static const llvm::Regex madeUp("^val_[0-9]+$");
+  auto from = foldedFrom.find(name);
+  if (from == foldedFrom.end())
+    return std::nullopt;
+  SmallVector<StringRef> sources;
+  StringRef(from->second).trim("[]").split(sources, ',', -1, /*KeepEmpty=*/false);
+  std::optional<ParameterRule> rule;
+  for (StringRef source : sources) {
+    source = source.trim(" '\"");
+    if (auto said = saidByFile(source); said && (!rule || said->role == Role::Trained))
+      rule = said;
+    else if (!said && !rule && !madeUp.match(source))
+      rule = ParameterRule{Role::Trained, "takes part in a gradient"};
+  }
   return rule;
+}
+
+ParameterRule ParameterRules::decide(const onnx::TensorProto &tensor, Type element) const {
+  bool isFloat = isa<FloatType>(element), isFrozen = matches(options.freeze, tensor.name());
+  if (isFloat && matches(options.train, tensor.name()) && !isFrozen)
+    return {Role::Trained, "-train"};
+  auto known = decided.find(tensor.name());
+  if (known == decided.end())
+    known = decided.try_emplace(tensor.name(), decideAlone(tensor, element)).first;
+  ParameterRule rule = known->second;
+  // What would not be trained anyway stays what it is: constants may have to be known.
+  if (isFloat && rule.role == Role::Trained && isFrozen)
+    return {Role::Frozen, "-freeze"};
+  rule.inDoubt &= !isFrozen;
+  return rule;
+}
+
+/// Whether an exporter makes up such names for constants.
+static bool isExportersName(StringRef name) {
+  static const llvm::Regex madeUp("^onnx::|^_?val_[0-9]+$|^_?[0-9]+$|_output_[0-9]+$|const_fold|"
+                                  "(^|[/.:_])[cC]onst(ant)?s?([0-9/.:_]|$)|^(fill|assign)_|^p2o\\.|"
+                                  "lifted_tensor|^(scalar|initializer|var|tmp|arg)_?[0-9]+$|/[xy]:0$");
+  return madeUp.match(name);
+}
+
+ParameterRule ParameterRules::decideByUse(const onnx::TensorProto &tensor, bool isMarked) const {
+  Purpose purpose = uses->purpose(tensor);
+  switch (purpose.kind) {
+  case Purpose::Weight:
+    return {Role::Trained, purpose.why};
+  case Purpose::ClosedForm:
+    return {Role::Constant, purpose.why, /*inDoubt=*/true};
+  case Purpose::Constant:
+    return {Role::Constant, purpose.why};
+  case Purpose::Number:
+  case Purpose::Tensor:
+    break;
+  }
+  // An exporter that marks parameters marks no constants.
+  if (isMarked)
+    return {Role::Constant, "constant of the exporter"};
+  if (isExportersName(file.originalName(tensor.name())))
+    return {Role::Constant, "an exporter's name for a constant", /*inDoubt=*/true};
+  return {Role::Trained, purpose.why, purpose.kind == Purpose::Number};
 }
 
 ParameterRule ParameterRules::decideAlone(const onnx::TensorProto &tensor, Type element) const {
@@ -168,19 +230,15 @@ ParameterRule ParameterRules::decideAlone(const onnx::TensorProto &tensor, Type 
     return {said ? said->role : Role::Constant, element.isInteger(1) ? "bool" : "integer"};
   if (statistics.contains(name))
     return {Role::Buffer, "running statistic"};
+  if (!said)
+    said = saidOfSources(original);
   if (said)
     return *said;
   if (sizes.contains(name))
     return {Role::Constant, "size"};
   if (classWeights.contains(name))
     return {Role::Constant, "class weights"};
-  // PyTorch's optimizer marks neither constants nor what it made of parameters.
-  auto from = foldedFrom.find(original);
-  if (hasMarks && (from == foldedFrom.end() || !isFoldedFromNamed(from->second)))
-    return {Role::Constant, "constant of the exporter"};
-  StringRef use = uses->constant(tensor);
-  return use.empty() ? ParameterRule{Role::Trained, "takes part in a gradient"}
-                     : ParameterRule{Role::Constant, use.str()};
+  return decideByUse(tensor, hasMarks);
 }
 
 } // namespace dsopt::onnx_import

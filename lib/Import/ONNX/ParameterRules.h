@@ -1,7 +1,7 @@
 //===- ParameterRules.h - which initializers are trained ---------*- C++ -*-===//
 //
-// What the options say comes first, then what the file says (dsopt.export's map,
-// marks of PyTorch's exporter), then what an initializer is used for.
+// What the options say comes first, then what the file says (dsopt.export's map, marks and signature of
+// PyTorch's exporter), then what an initializer is used for and its values, then its name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +26,8 @@ enum class Role {
 struct ParameterRule {
   Role role;
   std::string why;
+  /// Whether it may well be otherwise, which is said.
+  bool inDoubt = false;
 };
 
 class ParameterRules {
@@ -37,18 +39,24 @@ public:
   mlir::LogicalResult read();
   /// About an initializer of this element type.
   ParameterRule decide(const onnx::TensorProto &tensor, mlir::Type element) const;
+  /// Whether an initializer decides a shape, an index, a loop or a branch.
+  bool isDeciding(llvm::StringRef name) const { return uses->decides(name); }
   /// Whether micro-batches are folded into this initializer.
   bool isFolded(llvm::StringRef name) const { return folded.contains(name); }
 
 private:
   void readMap();
   void readMarks();
+  void readSignature();
   void readUses();
   mlir::LogicalResult checkTrained() const;
   /// Without the options.
   ParameterRule decideAlone(const onnx::TensorProto &tensor, mlir::Type element) const;
   /// What the file says of an initializer of this name; nothing where it does not.
   std::optional<ParameterRule> saidByFile(llvm::StringRef name) const;
+  /// What an exporter made of others is what they are; nothing where it does not say of what.
+  std::optional<ParameterRule> saidOfSources(llvm::StringRef name) const;
+  ParameterRule decideByUse(const onnx::TensorProto &tensor, bool isMarked) const;
 
   ModelFile &file;
   const ImportOptions &options;
@@ -64,6 +72,8 @@ private:
   /// Initializers by what they are used for.
   llvm::StringSet<> statistics, folded, sizes, classWeights;
   std::unique_ptr<InitializerUses> uses;
+  /// What was decided without the options.
+  mutable llvm::StringMap<ParameterRule> decided;
 };
 
 } // namespace dsopt::onnx_import

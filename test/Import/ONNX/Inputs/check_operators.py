@@ -81,9 +81,9 @@ def check(op, operands, opset=18, outputs=1, tolerance=2e-6, **attributes):
     for name, value in feeds.items():
         value.tofile(os.path.join(scratch, name))
         arguments.append(f"--input={name}={os.path.join(scratch, name)}")
-    run = subprocess.run([tool, path, "--evaluate", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    run = subprocess.run([tool, path, "--evaluate", *arguments], capture_output=True)
     text = run.stdout.decode()
-    what = (op, opset, attributes, text, expected)
+    what = (op, opset, attributes, text, run.stderr.decode(), expected)
     assert run.returncode == 0, what
     assert abs(float(text) - expected) <= tolerance * max(1, abs(expected), np.size(expected)) * 10, what
     global checked

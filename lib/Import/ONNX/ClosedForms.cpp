@@ -1,0 +1,205 @@
+//===- ClosedForms.cpp - weights that no initialization makes --------------===//
+
+#include "ClosedForms.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace dsopt::onnx_import {
+
+namespace {
+/// A matrix of the values, or its transpose.
+struct Matrix {
+  const TensorValues &values;
+  int64_t rows, columns, rowStride, columnStride;
+  double operator()(int64_t row, int64_t column) const {
+    return values[row * rowStride + column * columnStride];
+  }
+};
+} // namespace
+
+/// Equal steps: an arange, a linspace.
+static bool isArithmetic(const TensorValues &values) {
+  if (values.size() < 4)
+    return false;
+  double first = values[0], step = values[1] - first;
+  for (int64_t i = 1; i < values.size(); ++i)
+    if (double expected = first + i * step; !(std::fabs(values[i] - expected) <= 1e-5 * std::fabs(expected)))
+      return false;
+  return step != 0;
+}
+
+/// Equal ratios: frequencies of rotary embeddings, slopes of ALiBi.
+static bool isGeometric(const TensorValues &values) {
+  if (values.size() < 4 || !(values[0] > 0 && values[1] > 0))
+    return false;
+  double ratio = values[1] / values[0];
+  for (int64_t i = 2; i < values.size(); ++i)
+    if (!(std::fabs(values[i] - ratio * values[i - 1]) <= 1e-4 * values[i]))
+      return false;
+  return std::fabs(ratio - 1) > 1e-4;
+}
+
+/// Samples of a wave satisfy v[n + 1] + v[n - 1] = 2 cos(w) v[n]: sines and cosines of positions, DFT, DCT.
+/// A window, if there is one, is the first row.
+static bool areWaves(const Matrix &at, bool windowed) {
+  if (at.rows < 2 || at.columns < 5)
+    return false;
+  double peak = 0;
+  if (windowed)
+    for (int64_t n = 0; n < at.columns; ++n) {
+      if (at(0, n) < 0)
+        return false;
+      peak = std::max(peak, at(0, n));
+    }
+  if (windowed && peak == 0)
+    return false;
+  bool move = false;
+  double scale = 0;
+  SmallVector<double> row(at.columns);
+  for (int64_t r = windowed; r < at.rows; ++r) {
+    double largest = 0, product = 0, square = 0;
+    int64_t first = 0, last = at.columns;
+    auto isOpen = [&](int64_t n) { return !windowed || at(0, n) > 1e-2 * peak; };
+    while (first < last && !isOpen(first))
+      ++first;
+    while (last > first && !isOpen(last - 1))
+      --last;
+    if (last - first < 5)
+      return false;
+    for (int64_t n = first; n < last; ++n) {
+      row[n] = windowed ? at(r, n) / at(0, n) : at(r, n);
+      largest = std::max(largest, std::fabs(row[n]));
+    }
+    for (int64_t n = first + 1; n + 1 < last; ++n) {
+      product += row[n] * (row[n + 1] + row[n - 1]);
+      square += row[n] * row[n];
+    }
+    // A sine of multiples of pi is rounded to something.
+    scale = std::max(scale, largest);
+    largest = largest < 1e-4 * scale ? 0 : largest;
+    double slope = square > 0 ? product / square : 0;
+    for (int64_t n = first + 1; largest > 0 && n + 1 < last; ++n)
+      if (!(std::fabs(row[n + 1] + row[n - 1] - slope * row[n]) <= 2e-3 * largest))
+        return false;
+    move |= largest > 0 && std::fabs(slope) < 1.999;
+  }
+  return move;
+}
+
+/// Triangles one behind the other: filters of a mel scale.
+static bool areTriangles(const Matrix &at) {
+  if (at.rows < 4 || at.columns < 4)
+    return false;
+  int64_t wide = 0, nonzero = 0, lastPeak = -1;
+  for (int64_t r = 0; r < at.rows; ++r) {
+    int64_t first = -1, last = -1, peak = 0;
+    for (int64_t n = 0; n < at.columns; ++n) {
+      if (!(at(r, n) >= 0))
+        return false;
+      if (at(r, n) == 0)
+        continue;
+      first = first < 0 ? n : first;
+      last = n;
+      peak = at(r, n) > at(r, peak) ? n : peak;
+    }
+    if (first < 0)
+      continue;
+    for (int64_t n = first; n < last; ++n)
+      if (at(r, n) == 0 || (n < peak ? at(r, n + 1) < at(r, n) : at(r, n + 1) > at(r, n)))
+        return false;
+    if (peak < lastPeak)
+      return false;
+    lastPeak = peak;
+    nonzero += last - first + 1;
+    wide += last - first >= 2;
+  }
+  return wide >= 2 && 2 * nonzero <= at.rows * at.columns;
+}
+
+/// Zeros and ones that are neither an identity nor a permutation: sums over parts, selections.
+static bool areChoices(const Matrix &at) {
+  bool isRepeated = false;
+  std::vector<bool> taken(at.columns);
+  for (int64_t r = 0; r < at.rows; ++r) {
+    int64_t ones = 0;
+    for (int64_t n = 0; n < at.columns; ++n) {
+      double value = at(r, n);
+      if (value != 0 && value != 1)
+        return false;
+      if (value == 0)
+        continue;
+      isRepeated |= ++ones > 1 || taken[n];
+      taken[n] = true;
+    }
+  }
+  return isRepeated && at.rows > 1 && at.columns > 1;
+}
+
+/// Every window a mirror image of itself or of its opposite: a blur, a difference, an upsampling.
+static bool areMirrored(ArrayRef<int64_t> window, const TensorValues &values) {
+  int64_t size = 1;
+  for (int64_t length : window)
+    size *= length;
+  if (llvm::none_of(window, [](int64_t length) { return length >= 3; }))
+    return false;
+  bool any = false;
+  for (int64_t start = 0; start < values.size(); start += size) {
+    int64_t nonzero = 0;
+    for (int64_t i = 0; i < size; ++i)
+      nonzero += values[start + i] != 0;
+    // The identity of convolutions is an initialization.
+    if (nonzero == 1)
+      return false;
+    any |= nonzero > 1;
+    int64_t stride = size;
+    for (int64_t length : window) {
+      stride /= length;
+      bool even = true, odd = true;
+      for (int64_t i = 0; i < size && (even || odd); ++i) {
+        int64_t at = i / stride % length;
+        double value = values[start + i], mirrored = values[start + i + (length - 1 - 2 * at) * stride];
+        double slack = 1e-6 * std::fabs(value);
+        even &= std::fabs(value - mirrored) <= slack;
+        odd &= std::fabs(value + mirrored) <= slack;
+      }
+      if (!even && !odd)
+        return false;
+    }
+  }
+  return any;
+}
+
+StringRef closedForm(ArrayRef<int64_t> shape, const TensorValues &values, bool isKernel) {
+  if (values.size() < 3)
+    return "";
+  ArrayRef<int64_t> window = isKernel && shape.size() > 2 ? shape.drop_front(2) : ArrayRef<int64_t>();
+  if (values.areEqual()) {
+    // Zeros and ones are initializations; a mean over the window is none.
+    int64_t size = 1;
+    for (int64_t length : window)
+      size *= length;
+    return size > 1 && std::fabs(values[0] * size - 1) <= values.precision() ? "a blur" : "";
+  }
+  if (!window.empty() && areMirrored(window, values))
+    return "a blur or a stencil";
+  SmallVector<int64_t> sizes;
+  for (int64_t size : shape)
+    if (size > 1)
+      sizes.push_back(size);
+  if (sizes.size() == 1)
+    return isArithmetic(values)  ? "an arithmetic sequence"
+           : isGeometric(values) ? "a geometric sequence"
+                                 : "";
+  if (sizes.size() != 2)
+    return "";
+  Matrix plain{values, sizes[0], sizes[1], sizes[1], 1}, turned{values, sizes[1], sizes[0], 1, sizes[1]};
+  if (areWaves(plain, false) || areWaves(turned, false) || areWaves(plain, true) || areWaves(turned, true))
+    return "a table of waves";
+  if (areTriangles(plain) || areTriangles(turned))
+    return "a bank of filters";
+  return areChoices(plain) ? "zeros and ones" : "";
+}
+
+} // namespace dsopt::onnx_import
