@@ -81,6 +81,21 @@ bool InitializerUses::isNormalized(StringRef value, int steps) const {
          });
 }
 
+/// Whether a value leaves a normalization as it is.
+static bool isPlain(const Use &use, double value) {
+  return use.op().ends_with("Normalization") && ((use.input == 1 && value == 1) || (use.input == 2 && value == 0));
+}
+
+/// Whether what a normalization gives is scaled or shifted by the model's own weights: exporters write a group's as
+/// an instance's.
+bool InitializerUses::isScaledAfter(const Use &use) const {
+  std::vector<Use> readers;
+  values.collect(use.result(), readers);
+  return !readers.empty() && llvm::all_of(readers, [&](const Use &reader) {
+    return (reader.op() == "Mul" || reader.op() == "Add") && values.initializer(otherOf(reader));
+  });
+}
+
 bool InitializerUses::isLayers(const Use &use, const onnx::TensorProto &tensor) const {
   StringRef op = use.op();
   int input = use.input;
@@ -244,6 +259,11 @@ Purpose InitializerUses::purpose(const onnx::TensorProto &tensor) const {
   bool areEqual = elements.areEqual();
   if (elements.size() && std::isinf(elements[0]) && areEqual)
     return {Purpose::Constant, "infinite"};
+  if (areEqual && !uses.empty() &&
+      llvm::all_of(uses, [&](const Use &use) { return isPlain(use, elements[0]); }))
+    return llvm::all_of(uses, [&](const Use &use) { return isScaledAfter(use); })
+               ? Purpose{Purpose::Constant, "a normalization's, which is scaled by others"}
+               : Purpose{Purpose::Plain, "takes part in a gradient"};
   if (llvm::any_of(uses, [&](const Use &use) { return isLayers(use, tensor); })) {
     bool isKernel =
         llvm::any_of(uses, [](const Use &use) { return use.input == 1 && use.op().starts_with("Conv"); });

@@ -17,6 +17,7 @@ namespace dsopt::onnx_import {
 struct Purpose {
   enum Kind {
     Weight,     ///< of a layer
+    Plain,      ///< a normalization's ones or zeros, which one that has no weights has, too
     ClosedForm, ///< of a layer, with values that no initialization makes
     Constant,   ///< never a parameter
     Number,     ///< values that a constant may well have, in a place where a parameter may be
@@ -41,6 +42,7 @@ private:
   bool isDerived(const Use &use) const;
   bool isBias(const Use &use, const onnx::TensorProto &tensor) const;
   bool isNormalized(llvm::StringRef value, int steps) const;
+  bool isScaledAfter(const Use &use) const;
   bool leadsTo(llvm::StringRef value, llvm::StringRef op, int steps) const;
   bool isScore(llvm::StringRef value, int steps) const;
   bool isMask(llvm::ArrayRef<Use> uses, const TensorValues &elements) const;

@@ -211,6 +211,7 @@ ParameterRule ParameterRules::decideByUse(const onnx::TensorProto &tensor, bool 
     return {Role::Constant, purpose.why, /*inDoubt=*/true};
   case Purpose::Constant:
     return {Role::Constant, purpose.why};
+  case Purpose::Plain:
   case Purpose::Number:
   case Purpose::Tensor:
     break;

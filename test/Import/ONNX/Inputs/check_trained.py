@@ -167,6 +167,14 @@ case("dirac", ["z = Conv x kernel"], {"kernel": np.eye(3)[:, :, None, None] * np
 case("separate_bias", ["a = Conv x kernel", "z = Add a bias"], {"kernel": rand(2, 3, 1, 1), "bias": full(0.0, 1, 2, 1, 1)}, "kernel bias", x=(1, 3, 5, 5))
 case("embedding", ["z = Gather table ids"], {"table": rand(9, 6)}, "table", more=[ids()])
 case("batch_norm", ["z = BatchNormalization x s b m v"], {"s": full(1.0, 6), "b": full(0.0, 6), "m": full(0.0, 6), "v": full(1.0, 6)}, "s b")
+NORM = {"s": full(1.0, 6), "b": full(0.0, 6)}
+case("fresh_norm", ["z = InstanceNormalization x s b"], NORM, "s b", x=(2, 6, 5))
+case("fresh_layer_norm", ["z = LayerNormalization x s b"], NORM, "s b")
+case("plain_norm", ["n = InstanceNormalization x /n/Constant_1_output_0 /n/Constant_2_output_0", "z = Conv n k"],
+     {"/n/Constant_1_output_0": full(1.0, 6), "/n/Constant_2_output_0": full(0.0, 6), "k": rand(2, 6, 1)}, "k", "/n/Constant_1_output_0 /n/Constant_2_output_0", x=(2, 6, 5),
+     constants=["/n/Constant_1_output_0", "/n/Constant_2_output_0"])
+case("group_norm", ["r = Reshape x sh", "n = InstanceNormalization r ones zeros", "v = Reshape n back", "m = Mul v weight", "z = Add m bias"],
+     {"sh": [2, 3, -1], "back": [2, 6, 5], "ones": full(1.0, 3), "zeros": full(0.0, 3), "weight": full(1.0, 6, 1), "bias": full(0.0, 6, 1)}, "weight bias", "weight bias", x=(2, 6, 5))
 
 # Closed forms.
 angles = np.arange(8)[:, None] / 10000 ** (np.arange(3) / 3)
