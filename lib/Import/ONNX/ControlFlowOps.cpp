@@ -89,19 +89,23 @@ private:
 };
 } // namespace
 
-static LogicalResult branch(NodeBuilder &n) {
-  const onnx::GraphProto *graphs[] = {n.graph("then_branch", 0), n.graph("else_branch", 0)};
-  FailureOr<Binding> given = n.binding(0);
-  if (!graphs[0] || !graphs[1] || failed(given))
+static constexpr StringLiteral kBranches[] = {"then_branch", "else_branch"};
+
+/// What a branch gives; fails with an error.
+static FailureOr<SmallVector<Binding>> buildBranch(NodeBuilder &n, StringRef name) {
+  const onnx::GraphProto *graph = n.graph(name, 0);
+  if (!graph || failed(checkOutputs(n, *graph, name, n.numOutputs())))
     return failure();
-  for (auto [graph, name] : {std::pair(graphs[0], "then_branch"), std::pair(graphs[1], "else_branch")})
-    if (failed(checkOutputs(n, *graph, name, n.numOutputs())))
-      return failure();
-  Value condition = conditionOf(n, *given, "condition");
+  return n.build(*graph, {});
+}
+
+static LogicalResult branch(NodeBuilder &n) {
+  FailureOr<Binding> given = n.binding(0);
+  Value condition = failed(given) ? Value() : conditionOf(n, *given, "condition");
   if (!condition)
     return failure();
   if (std::optional<bool> known = knownCondition(condition)) {
-    FailureOr<SmallVector<Binding>> outputs = n.build(*graphs[*known ? 0 : 1], {});
+    FailureOr<SmallVector<Binding>> outputs = buildBranch(n, kBranches[*known ? 0 : 1]);
     if (failed(outputs))
       return failure();
     for (auto [i, output] : llvm::enumerate(*outputs))
@@ -110,11 +114,16 @@ static LogicalResult branch(NodeBuilder &n) {
   }
   size_t statistics = n.e.statistics.size();
   FailureOr<SmallVector<Binding>> results[2];
+  if (failed(n.bindCaptured()))
+    return failure();
   for (int i : {0, 1}) {
     Guards guards(n, condition, /*taken=*/i == 0);
-    results[i] = n.build(*graphs[i], {});
-    if (failed(results[i]))
-      return failure();
+    std::string problem;
+    if (failed(
+            withoutErrors(problem, n.e.location, [&] { return results[i] = buildBranch(n, kBranches[i]); })))
+      return n.error()
+             << "has a condition that depends on data, so that both of its branches are computed, and "
+             << kBranches[i] << " cannot be: " << problem << n.howToBind(condition);
   }
   if (n.e.statistics.size() != statistics)
     return n.error() << "has a condition that depends on data, and a batch normalization that trains in a "
@@ -130,7 +139,8 @@ static LogicalResult branch(NodeBuilder &n) {
       return n.error() << "has a condition that depends on data, and branches that give '" << name
                        << "' of type " << Emitter::typeOf(lhs) << " and '" << other << "' of type "
                        << Emitter::typeOf(rhs)
-                       << "; both are computed and one is selected, expected equal types";
+                       << "; both are computed and one is selected, expected equal types"
+                       << n.howToBind(condition);
     if (failed(n.set(i, n.e.where(condition, lhs, rhs))))
       return failure();
   }
@@ -221,7 +231,8 @@ static LogicalResult loop(NodeBuilder &n) {
     if (!goesOn)
       return n.error() << "goes on after iteration " << iteration
                        << " by a condition that depends on data, expected one that is known: loops are "
-                          "unrolled when the model is compiled";
+                          "unrolled when the model is compiled"
+                       << n.howToBind(condition);
     if (!*goesOn)
       break;
     SmallVector<Binding> inputs{{e.splat(e.builder.getI64Type(), iteration), {}, {}}, {condition, {}, {}}};
