@@ -11,7 +11,10 @@
 #include "Tensors.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Error.h"
 
 using namespace mlir;
 
@@ -34,6 +37,7 @@ public:
 private:
   InFlightDiagnostic error() const { return emitError(location) << "-input=" << name << "=" << text; }
   onnx::ValueInfoProto *findInput() const;
+  std::string symbolOf(const Dimension &dimension, int64_t axis) const;
   int64_t sizeOf(const Dimension &dimension, int64_t axis) const;
   FailureOr<SmallVector<int64_t>> shapeOf(const onnx::TypeProto_Tensor &tensor);
   /// The number that a text means, as an element of this type; fails with an error.
@@ -63,12 +67,17 @@ onnx::ValueInfoProto *Bound::findInput() const {
   return nullptr;
 }
 
+/// What -dim calls a dimension.
+std::string Bound::symbolOf(const Dimension &dimension, int64_t axis) const {
+  bool isNamed = !dimension.dim_param().empty() && dimension.dim_param() != "?";
+  return isNamed ? dimension.dim_param() : axisName(name, axis);
+}
+
 /// -1 where nothing but the number of values says it.
 int64_t Bound::sizeOf(const Dimension &dimension, int64_t axis) const {
   if (dimension.has_dim_value() && dimension.dim_value() >= 0)
     return dimension.dim_value();
-  bool isNamed = !dimension.dim_param().empty() && dimension.dim_param() != "?";
-  auto given = options.dims.find(isNamed ? dimension.dim_param() : axisName(name, axis));
+  auto given = options.dims.find(symbolOf(dimension, axis));
   if (given != options.dims.end())
     return given->second;
   return axis == 0 && options.microBatchSize > 0 ? options.microBatchSize : -1;
@@ -85,10 +94,9 @@ FailureOr<SmallVector<int64_t>> Bound::shapeOf(const onnx::TypeProto_Tensor &ten
     if (shape.back() >= 0) {
       known *= std::clamp<int64_t>(shape.back(), 0, kMaxElements / std::max<int64_t>(known, 1) + 1);
     } else if (open >= 0) {
-      bool isNamed = !dimension.dim_param().empty() && dimension.dim_param() != "?";
       return error() << " binds input '" << name << "', whose dimensions " << open << " and " << axis
-                     << " are symbolic: give one of them a value with -dim="
-                     << (isNamed ? dimension.dim_param() : axisName(name, axis)) << "=VALUE";
+                     << " are symbolic: give one of them a value with -dim=" << symbolOf(dimension, axis)
+                     << "=VALUE";
     } else {
       open = axis;
     }
@@ -180,8 +188,8 @@ LogicalResult Bound::bind() {
   value.set_raw_data(bytes);
   // What the number of values said of a symbol holds for all inputs.
   for (auto [axis, dimension] : llvm::enumerate(tensor.shape().dim())) {
-    std::string symbol = dimension.dim_param();
-    if (symbol.empty() || symbol == "?" || options.dims.count(symbol))
+    std::string symbol = symbolOf(dimension, axis);
+    if (options.dims.count(symbol))
       continue;
     for (onnx::ValueInfoProto &other : *file.model().mutable_graph()->mutable_input())
       if (&other != input && other.type().tensor_type().has_shape())
@@ -204,6 +212,41 @@ LogicalResult bindToValues(ModelFile &file, const ImportOptions &options, Locati
       return failure();
   }
   return success();
+}
+
+std::string howToBind(Value value) {
+  // Sizes and axes; other lists are data.
+  static constexpr int64_t kMostSizes = 8;
+  auto isSetting = [](RankedTensorType type) {
+    bool isList = type.getRank() == 1 && type.getDimSize(0) <= kMostSizes;
+    return type.getNumElements() == 1 || (isList && type.getElementType().isSignlessInteger(64));
+  };
+  std::vector<std::string> names;
+  llvm::DenseSet<Value> seen{value};
+  SmallVector<Value> open{value};
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    Operation *op = next.getDefiningOp();
+    if (auto argument = op ? BlockArgument() : cast<BlockArgument>(next)) {
+      auto forward = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+      auto name = forward ? forward.getArgAttrOfType<StringAttr>(argument.getArgNumber(), graph::kNameAttr)
+                          : StringAttr();
+      if (!name || !isSetting(cast<RankedTensorType>(next.getType())))
+        return "";
+      names.push_back(name.str());
+    } else if (op->getNumOperands() == 0 && !isa<graph::ConstantOp>(op)) {
+      return ""; // a parameter, or drawn
+    } else {
+      for (Value operand : op->getOperands())
+        if (seen.insert(operand).second)
+          open.push_back(operand);
+    }
+  }
+  if (names.empty())
+    return "";
+  llvm::sort(names);
+  return "; it is known when the model is compiled with -input=" + llvm::join(names, "=VALUE -input=") +
+         "=VALUE";
 }
 
 } // namespace dsopt::onnx_import

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BagOps.h"
+#include "BoundInputs.h"
 #include "OpTable.h"
 
 using namespace mlir;
@@ -89,41 +90,49 @@ private:
 };
 } // namespace
 
-static constexpr StringLiteral kBranches[] = {"then_branch", "else_branch"};
+namespace {
+/// One of the two, which is checked when it is built.
+struct Branch {
+  StringRef name;
+  const onnx::GraphProto *graph = nullptr;
+  SmallVector<Binding> outputs = {};
 
-/// What a branch gives; fails with an error.
-static FailureOr<SmallVector<Binding>> buildBranch(NodeBuilder &n, StringRef name) {
-  const onnx::GraphProto *graph = n.graph(name, 0);
-  if (!graph || failed(checkOutputs(n, *graph, name, n.numOutputs())))
-    return failure();
-  return n.build(*graph, {});
-}
+  LogicalResult build(NodeBuilder &n) {
+    graph = n.graph(name, 0);
+    if (!graph || failed(checkOutputs(n, *graph, name, n.numOutputs())))
+      return failure();
+    FailureOr<SmallVector<Binding>> built = n.build(*graph, {});
+    if (succeeded(built))
+      outputs = std::move(*built);
+    return success(succeeded(built));
+  }
+};
+} // namespace
 
 static LogicalResult branch(NodeBuilder &n) {
   FailureOr<Binding> given = n.binding(0);
   Value condition = failed(given) ? Value() : conditionOf(n, *given, "condition");
   if (!condition)
     return failure();
+  Branch branches[] = {{"then_branch"}, {"else_branch"}};
   if (std::optional<bool> known = knownCondition(condition)) {
-    FailureOr<SmallVector<Binding>> outputs = buildBranch(n, kBranches[*known ? 0 : 1]);
-    if (failed(outputs))
+    Branch &taken = branches[*known ? 0 : 1];
+    if (failed(taken.build(n)))
       return failure();
-    for (auto [i, output] : llvm::enumerate(*outputs))
+    for (auto [i, output] : llvm::enumerate(taken.outputs))
       n.bind(i, output);
     return success();
   }
   size_t statistics = n.e.statistics.size();
-  FailureOr<SmallVector<Binding>> results[2];
   if (failed(n.bindCaptured()))
     return failure();
-  for (int i : {0, 1}) {
-    Guards guards(n, condition, /*taken=*/i == 0);
+  for (Branch &branch : branches) {
+    Guards guards(n, condition, /*taken=*/&branch == branches);
     std::string problem;
-    if (failed(
-            withoutErrors(problem, n.e.location, [&] { return results[i] = buildBranch(n, kBranches[i]); })))
+    if (failed(withoutErrors(problem, n.e.location, [&] { return branch.build(n); })))
       return n.error()
              << "has a condition that depends on data, so that both of its branches are computed, and "
-             << kBranches[i] << " cannot be: " << problem << n.howToBind(condition);
+             << branch.name << " cannot be: " << problem << howToBind(condition);
   }
   if (n.e.statistics.size() != statistics)
     return n.error() << "has a condition that depends on data, and a batch normalization that trains in a "
@@ -131,8 +140,8 @@ static LogicalResult branch(NodeBuilder &n) {
   for (int i = 0; i < n.numOutputs(); ++i) {
     if (!n.wants(i))
       continue;
-    std::string name = graphs[0]->output(i).name(), other = graphs[1]->output(i).name();
-    Value lhs = n.read((*results[0])[i], name), rhs = n.read((*results[1])[i], other);
+    std::string name = branches[0].graph->output(i).name(), other = branches[1].graph->output(i).name();
+    Value lhs = n.read(branches[0].outputs[i], name), rhs = n.read(branches[1].outputs[i], other);
     if (!lhs || !rhs)
       return failure();
     if (lhs.getType() != rhs.getType())
@@ -140,7 +149,7 @@ static LogicalResult branch(NodeBuilder &n) {
                        << "' of type " << Emitter::typeOf(lhs) << " and '" << other << "' of type "
                        << Emitter::typeOf(rhs)
                        << "; both are computed and one is selected, expected equal types"
-                       << n.howToBind(condition);
+                       << howToBind(condition);
     if (failed(n.set(i, n.e.where(condition, lhs, rhs))))
       return failure();
   }
@@ -232,7 +241,7 @@ static LogicalResult loop(NodeBuilder &n) {
       return n.error() << "goes on after iteration " << iteration
                        << " by a condition that depends on data, expected one that is known: loops are "
                           "unrolled when the model is compiled"
-                       << n.howToBind(condition);
+                       << howToBind(condition);
     if (!*goesOn)
       break;
     SmallVector<Binding> inputs{{e.splat(e.builder.getI64Type(), iteration), {}, {}}, {condition, {}, {}}};

@@ -24,7 +24,8 @@ inline constexpr int64_t kMinIrVersion = 3, kMaxIrVersion = 14;
 inline bool isOnnx(llvm::StringRef domain) { return domain.empty() || domain == "ai.onnx"; }
 
 /// Calls `build`. Its first error is not emitted but becomes `problem`.
-template <typename F> LogicalResult withoutErrors(std::string &problem, mlir::Location location, F build) {
+template <typename F>
+mlir::LogicalResult withoutErrors(std::string &problem, mlir::Location location, F build) {
   mlir::ScopedDiagnosticHandler handler(location.getContext(), [&](mlir::Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
       return mlir::failure();

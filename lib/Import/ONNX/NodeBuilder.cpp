@@ -2,9 +2,9 @@
 
 #include "NodeBuilder.h"
 
+#include "BoundInputs.h"
 #include "Scopes.h"
 #include "UpgradeOperators.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
@@ -330,37 +330,6 @@ const onnx::GraphProto *NodeBuilder::graph(StringRef name, int inputs) {
     return nullptr;
   }
   return &found->g();
-}
-
-std::string NodeBuilder::howToBind(Value value) {
-  // More numbers than that are data.
-  static constexpr int64_t kFew = 16;
-  std::vector<std::string> names;
-  llvm::DenseSet<Value> seen{value};
-  SmallVector<Value> open{value};
-  while (!open.empty()) {
-    Value next = open.pop_back_val();
-    Operation *op = next.getDefiningOp();
-    if (auto argument = op ? BlockArgument() : cast<BlockArgument>(next)) {
-      auto forward = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-      auto name = forward ? forward.getArgAttrOfType<StringAttr>(argument.getArgNumber(), graph::kNameAttr)
-                          : StringAttr();
-      if (!name || Emitter::typeOf(next).getNumElements() > kFew)
-        return "";
-      names.push_back(name.str());
-    } else if (op->getNumOperands() == 0 && !isa<graph::ConstantOp>(op)) {
-      return ""; // a parameter, or drawn
-    } else {
-      for (Value operand : op->getOperands())
-        if (seen.insert(operand).second)
-          open.push_back(operand);
-    }
-  }
-  if (names.empty())
-    return "";
-  llvm::sort(names);
-  return "; it is known when the model is compiled with -input=" + llvm::join(names, "=VALUE -input=") +
-         "=VALUE";
 }
 
 DenseElementsAttr NodeBuilder::constant(int index, StringRef what) {

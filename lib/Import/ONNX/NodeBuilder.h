@@ -264,9 +264,6 @@ public:
   static bool normalizesByBatch(const onnx::NodeProto &node, int64_t opset, BatchNorm mode);
   bool normalizesByBatch() const { return normalizesByBatch(node, opset, options.batchNorm); }
 
-  /// How a value becomes known: "; bound to a value ...", if it is computed of small inputs alone; empty
-  /// else.
-  std::string howToBind(Value value);
   /// The constant of an input; null with an error where it depends on data.
   mlir::DenseElementsAttr constant(int index, StringRef what);
   /// A constant list of integers; fails with an error.

@@ -74,7 +74,7 @@ save("both", [*chain, choose("yes", body([node("Neg", "x", "t")], "", "t"), capt
 inner = body([choose("no", UNKNOWN, GOOD, "t1")], "", "t1")
 save("nested", [choose("yes", inner, SHAPES)])
 small = [node("Less", "i five", "few"), node("MatMul", "h h", "bad"), node("Neg", "bad", "worse"),
-         choose("few", body([node("Neg", "h", "t")], "", "t"), body([node("Add", "h worse", "m")], "", "m"), "new"), node("Identity", "go", "on")]
+         choose("few", body([node("Tanh", "h", "t")], "", "t"), body([node("Add", "h worse", "m")], "", "m"), "new"), node("Identity", "go", "on")]
 save("loop", [node("Loop", "two yes x", "y", body=body(small, "i go h", "on new"))])
 late = [node("Less", "i two", "few"), *small[1:]]
 save("loop-taken", [node("Loop", "five yes x", "y", body=body(late, "i go h", "on new"))])
