@@ -322,7 +322,7 @@ public:
          llvm::formatv("{0} a step = {1} dp x {2}, {3}, {4}", counted(plan.dp * plan.M, "micro-batch", "es"),
                        plan.dp, plan.M, counted(plan.V, "reduction shard"), plan.accumulate));
     if (ArrayAttr bound = plan.bound())
-      line("inputs", llvm::join(bound.getAsValueRange<StringAttr>(), ", ") + " (bound by -input)");
+      line("inputs", llvm::join(bound.getAsValueRange<StringAttr>(), ", ") + " (bound)");
     line("parameters", std::to_string(plan.parameters));
     if (plan.tiles > 0)
       line("tiles", llvm::formatv("{0} of weights, of {1} elements at most", plan.tiles, plan.largestTile));

@@ -90,4 +90,4 @@ save("compared", [node("Less", "limit zero", "c"), choose("c", GOOD, SHAPES)], i
 save("data", [node("ReduceSum", "x", "sum", keepdims=0), node("Less", "sum zero", "c"), choose("c", GOOD, SHAPES)])
 save("types", [node("Equal", "sr rate", "c"), choose("c", GOOD, body([node("Transpose", "x", "u")], "", "u"))], [info("sr", type=INT64)])
 count = [node("Add", "h h", "twice"), node("Identity", "go", "on")]
-save("count", [node("Loop", "count yes x", "y", body=body(count, "i go h", "on twice"))], [info("count", type=INT64)])
+save("count", [node("Loop", "times yes x", "y", body=body(count, "i go h", "on twice"))], [info("times", type=INT64)])
