@@ -88,18 +88,19 @@ def by_hand(model, opset):
     return old
 
 
-def aged(model, opset):
-    """The model in an older opset and the oldest IR version that has it, where all initializers are inputs; None where it has no such form."""
+def aged(model, opset, otherwise=lambda model, opset: None):
+    """The model in an older opset and the oldest IR version that has it, below opset 13 with all initializers as inputs; `otherwise` makes it where
+    onnx's converter gives up there. None where there is no such form."""
     if opset < 13 and flattens(model.graph):
         return None
     try:
         old = version_converter.convert_version(model, opset)
     except RuntimeError:
-        old = by_hand(model, opset) if opset < 13 else None
+        old = otherwise(model, opset) if opset < 13 else None
     if old is None:
         return None
     old.ir_version = 3 if opset < 9 else 4 if opset < 10 else 5 if opset < 11 else 6 if opset < 13 else 8
-    if old.ir_version == 3:
+    if opset < 13:
         old.graph.input.extend(helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in old.graph.initializer)
     try:
         onnx.checker.check_model(old)
