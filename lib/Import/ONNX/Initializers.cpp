@@ -59,8 +59,7 @@ FailureOr<Initializer> Initializers::make(int index) {
                                << tensor.name();
   // What a shape or a branch needs has to be known; so is what was a constant already.
   bool isDeciding = rules.isDeciding(tensor.name());
-  bool isNeeded =
-      !isa<FloatType>(element) || isDeciding || file.isLifted(index) || file.isBound(tensor.name());
+  bool isNeeded = !isa<FloatType>(element) || isDeciding || file.isLifted(index);
   bool isSmall = graph::numBytes(type) <= (isNeeded ? kFoldedIntegerBytes : kFoldedFloatBytes);
   // What training changes is no constant.
   bool isWeight = rule.role == Role::Trained || (rule.role == Role::Frozen && !isDeciding) ||
