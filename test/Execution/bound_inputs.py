@@ -91,7 +91,7 @@ with tempfile.TemporaryDirectory() as folder:
     results = [compare(path, settings(rate, training)) for rate in (16000, 8000) for training in (True, False)]
     check(len({one.tobytes() for one in results}) == 4, "values that change nothing")
     said = execute([dsopt, path, "-predict", f"-data={at('x.npz')}", f"-save-outputs={at('y.npz')}", *words(settings(16000, True))[:1]], status=1).stderr
-    check("expected equal types; it is known when the model is compiled with -input=training=VALUE" in said, said)
+    check("expected equal types; -input=training=VALUE makes 'training' known when the model is compiled" in said, said)
 
     # Training, beside a model with constants.
     def run(model, *options, program=None, status=0, data="x.npz"):

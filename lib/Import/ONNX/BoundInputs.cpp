@@ -214,7 +214,7 @@ LogicalResult bindToValues(ModelFile &file, const ImportOptions &options, Locati
   return success();
 }
 
-std::string howToBind(Value value) {
+std::string howToBind(Value value, StringRef name) {
   // Sizes and axes; other lists are data.
   static constexpr int64_t kMostSizes = 8;
   auto isSetting = [](RankedTensorType type) {
@@ -245,8 +245,8 @@ std::string howToBind(Value value) {
   if (names.empty())
     return "";
   llvm::sort(names);
-  return "; it is known when the model is compiled with -input=" + llvm::join(names, "=VALUE -input=") +
-         "=VALUE";
+  return "; -input=" + llvm::join(names, "=VALUE -input=") + "=VALUE makes '" + name.str() +
+         "' known when the model is compiled";
 }
 
 } // namespace dsopt::onnx_import

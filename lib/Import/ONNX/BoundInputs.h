@@ -13,9 +13,9 @@ namespace dsopt::onnx_import {
 /// that the numbers of values say. Emits an error and fails where an input cannot have what it is bound to.
 mlir::LogicalResult bindToValues(ModelFile &file, const ImportOptions &options, mlir::Location location);
 
-/// How a value that is computed of inputs like sizes and flags alone becomes known: "; it is ... with
-/// -input=NAME=VALUE". Empty for others.
-std::string howToBind(mlir::Value value);
+/// How a value of this name that is computed of inputs like sizes and flags alone becomes known, for the end
+/// of a message: "; -input=NAME=VALUE makes it known". Empty for others.
+std::string howToBind(mlir::Value value, llvm::StringRef name);
 
 } // namespace dsopt::onnx_import
 

@@ -132,7 +132,7 @@ static LogicalResult branch(NodeBuilder &n) {
     if (failed(withoutErrors(problem, n.e.location, [&] { return branch.build(n); })))
       return n.error()
              << "has a condition that depends on data, so that both of its branches are computed, and "
-             << branch.name << " cannot be: " << problem << howToBind(condition);
+             << branch.name << " cannot be: " << problem << howToBind(condition, n.inputName(0));
   }
   if (n.e.statistics.size() != statistics)
     return n.error() << "has a condition that depends on data, and a batch normalization that trains in a "
@@ -149,7 +149,7 @@ static LogicalResult branch(NodeBuilder &n) {
                        << "' of type " << Emitter::typeOf(lhs) << " and '" << other << "' of type "
                        << Emitter::typeOf(rhs)
                        << "; both are computed and one is selected, expected equal types"
-                       << howToBind(condition);
+                       << howToBind(condition, n.inputName(0));
     if (failed(n.set(i, n.e.where(condition, lhs, rhs))))
       return failure();
   }
@@ -241,7 +241,8 @@ static LogicalResult loop(NodeBuilder &n) {
       return n.error() << "goes on after iteration " << iteration
                        << " by a condition that depends on data, expected one that is known: loops are "
                           "unrolled when the model is compiled"
-                       << howToBind(condition);
+                       << howToBind(condition,
+                                    iteration ? StringRef(body->output(0).name()) : n.inputName(1));
     if (!*goesOn)
       break;
     SmallVector<Binding> inputs{{e.splat(e.builder.getI64Type(), iteration), {}, {}}, {condition, {}, {}}};
