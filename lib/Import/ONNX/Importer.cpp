@@ -264,7 +264,8 @@ LogicalResult Importer::buildNodes(ArrayRef<const onnx::NodeProto *> ordered) {
       return failure();
     unrolled = before;
     for (const std::string &output : node->output())
-      bindings[output] = {{}, {}, {}, {}, problem};
+      if (!output.empty())
+        bindings[output] = {{}, {}, {}, {}, problem};
   }
   return success();
 }

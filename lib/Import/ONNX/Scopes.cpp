@@ -162,7 +162,9 @@ llvm::StringSet<> takenByBranches(ArrayRef<const onnx::NodeProto *> ordered, Arr
   certain.insert_range(wanted);
   for (const onnx::NodeProto *node : llvm::reverse(ordered))
     if (llvm::any_of(node->output(), [&](const std::string &name) { return certain.contains(name); }))
-      certain.insert_range(certainReadsOf(*node));
+      for (const std::string &name : certainReadsOf(*node))
+        if (!name.empty())
+          certain.insert(name);
   auto add = [&](const std::string &name) {
     if (!certain.contains(name))
       taken.insert(name);

@@ -70,6 +70,13 @@ save("input-taken", [choose("no", GOOD, reads)], other)
 # What two branches read, one of which is taken, is said once.
 save("both", [*chain, choose("yes", body([node("Neg", "x", "t")], "", "t"), captures, "y0"), choose("no", GOOD, captures)])
 
+# Outputs and inputs that are left out have no name, and nothing in common.
+unnamed = helper.make_node("TopK", ["x", "one64"], ["c", ""], axis=5, name="top")
+clipped = helper.make_node("Clip", ["x", "", "zero"], ["low"], name="clip")
+save("unnamed", [unnamed, clipped, choose("yes", body([node("Exp", "low", "t")], "", "t"), captures)], initializers=[array("one64", np.array([1]))])
+save("unnamed-before", [unnamed, choose("yes", GOOD, captures, "y0"), helper.make_node("Clip", ["y0", "", "zero"], ["y"], name="clip")],
+     initializers=[array("one64", np.array([1]))])
+
 # Within each other, and in the body of a loop, whose count decides.
 inner = body([choose("no", UNKNOWN, GOOD, "t1")], "", "t1")
 save("nested", [choose("yes", inner, SHAPES)])
