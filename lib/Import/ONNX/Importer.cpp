@@ -370,7 +370,8 @@ FailureOr<mlir::Value> Importer::buildLoss() {
   if (target) {
     // Labels of PyTorch's images have the classes second.
     SmallVector<int64_t> second(type.getShape());
-    second.erase(second.begin() + 1);
+    if (isClass)
+      second.erase(second.begin() + 1);
     if (isClass && Emitter::shapeOf(target) != ArrayRef(rows) && Emitter::shapeOf(target) == ArrayRef(second))
       classAxis = 1;
   } else {
