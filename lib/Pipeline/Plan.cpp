@@ -57,6 +57,8 @@ struct Plan {
     int64_t interval = 0, sent[4] = {};
     double mean() const { return double(sent[3] + (interval - 1) * sent[2]) / interval; }
   } local;
+  /// -input=NAME=VALUE, as given; null where none was.
+  ArrayAttr bound() const { return dyn_cast_or_null<ArrayAttr>(getOption(module, "input")); }
 };
 } // namespace
 
@@ -174,6 +176,11 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
       json.attribute("M", plan.M);
       json.attribute("micro_batch_size", getOption(plan.module, "micro_batch_size", 0));
     });
+    if (ArrayAttr bound = plan.bound())
+      json.attributeObject("bound_inputs", [&] {
+        for (StringRef text : bound.getAsValueRange<StringAttr>())
+          json.attribute(text.rsplit('=').first, text.rsplit('=').second);
+      });
     json.attribute("parameters", plan.parameters);
     json.attribute("tiles", plan.tiles);
     json.attribute("largest_tile", plan.largestTile);
@@ -314,6 +321,8 @@ public:
     line("batch",
          llvm::formatv("{0} a step = {1} dp x {2}, {3}, {4}", counted(plan.dp * plan.M, "micro-batch", "es"),
                        plan.dp, plan.M, counted(plan.V, "reduction shard"), plan.accumulate));
+    if (ArrayAttr bound = plan.bound())
+      line("inputs", llvm::join(bound.getAsValueRange<StringAttr>(), ", ") + " (bound)");
     line("parameters", std::to_string(plan.parameters));
     if (plan.tiles > 0)
       line("tiles", llvm::formatv("{0} of weights, of {1} elements at most", plan.tiles, plan.largestTile));

@@ -354,6 +354,16 @@ void ProgramWriter::writeNames(TargetAttr host) {
   });
 }
 
+void ProgramWriter::writeBound() {
+  auto bound = dyn_cast_or_null<ArrayAttr>(getOption(module, "input"));
+  if (!bound)
+    return;
+  json->attributeObject("bound", [&] {
+    for (StringRef text : bound.getAsValueRange<StringAttr>())
+      string(text.rsplit('=').first, text.rsplit('=').second);
+  });
+}
+
 void ProgramWriter::writeImages(TargetAttr target, ArrayRef<DeviceImage> images) {
   if (target.getKind() == TargetKind::CPU)
     return;
@@ -433,6 +443,7 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
     writeImages(*target, images);
     writeLayout(*target);
     writeInputs();
+    writeBound();
     writeMetrics();
     writeOutputs();
     writeParameters();

@@ -29,6 +29,7 @@ private:
   void writeImages(TargetAttr target, llvm::ArrayRef<DeviceImage> images);
   void writeLayout(TargetAttr target);
   void writeInputs();
+  void writeBound();
   void writeMetrics();
   void writeOutputs();
   void writeShapes(int64_t size);

@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import zipfile
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -42,9 +42,11 @@ def is_loader(data: Any) -> bool:
 class Loader:
     """What yields micro-batches, once or in many passes. `open` looks at the first one."""
 
-    def __init__(self, data: Any, path: str):
+    def __init__(self, data: Any, path: str, bound: Collection[str] = ()):
         self._data = data
-        self.inputs = model_inputs(path)  #: of the model that the micro-batches are for
+        self._bound = bound  # inputs that options give their values
+        #: of the model that the micro-batches are for
+        self.inputs = {name: dims for name, dims in model_inputs(path).items() if name not in bound}
         self.again = not hasattr(data, "__next__")  #: an iterator is read once
         try:
             self.length: Optional[int] = len(data)  #: micro-batches of a pass, where it is known
@@ -57,6 +59,10 @@ class Loader:
 
     def _arrays(self, raw: Any) -> Arrays:
         arrays = to_micro_batch(raw, list(self.inputs))
+        for name in arrays:
+            if name in self._bound:
+                raise DsoptError(f"input '{name}' is bound to a value (input=), and the data has it as well: leave one of "
+                                 "them out")
         return {name: value for name, value in arrays.items() if not self.inputs or name in self.inputs}
 
     def open(self) -> Arrays:

@@ -16,8 +16,8 @@ from . import writers
 from ._callbacks import Best, Watch, gather
 from ._data import Arrays, Loader, Steps, is_loader, write_rows
 from ._stream import StreamWriter, to_array
-from ._tools import (DsoptError, config_words, find_tool, given_checkpoint, given_count, given_sizes, given_values,
-                     message_of, option_words, pass_on_warnings, run_tool, spoken, warn)
+from ._tools import (DsoptError, config_words, find_tool, given_checkpoint, given_count, given_inputs, given_sizes,
+                     given_values, message_of, option_words, pass_on_warnings, run_tool, spoken, warn)
 
 _AHEAD = 2  # steps of a stream that lie ready while one runs
 _PAUSE = 0.001
@@ -69,13 +69,13 @@ def _save(arrays: Mapping[str, Any], path: str) -> str:
     return path
 
 
-def _as_file(data: Any, path: str, file: str) -> "Tuple[str, Optional[Loader]]":
+def _as_file(data: Any, path: str, file: str, words: List[str]) -> "Tuple[str, Optional[Loader]]":
     """The path of data to measure a loss on: arrays and what a loader yields are written into `file`."""
     if isinstance(data, Mapping):
         return _save(data, file), None
     if not is_loader(data):
         return os.fspath(data), None
-    loader = Loader(data, path)
+    loader = Loader(data, path, given_inputs(words))
     write_rows(loader, file)
     return file, loader
 
@@ -93,8 +93,8 @@ def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, *
     arrays, or a loader, which is read once, whole. Metrics (metric="accuracy") are the result's `metrics`."""
     path = os.fspath(path)
     with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
-        data, loader = _as_file(data, path, os.path.join(folder, "data.npz"))
         words = [*config_words(config, folder), *option_words(options)]
+        data, loader = _as_file(data, path, os.path.join(folder, "data.npz"), words)
         words += _given_rows(words, loader)
         log = os.path.join(folder, "log.jsonl")
         run_tool([path, "-eval", f"-data={data}", f"-log={log}", "-quiet", *words], folder=folder)
@@ -109,8 +109,8 @@ def predict(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
     resume="run" and weights="trained.safetensors" say whose weights. `save_outputs` keeps the .npz file."""
     path = os.fspath(path)
     with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
-        data, loader = _as_file(data, path, os.path.join(folder, "data.npz"))
         words = [*config_words(config, folder), *option_words(options)]
+        data, loader = _as_file(data, path, os.path.join(folder, "data.npz"), words)
         words += _given_rows(words, loader)
         file = os.fspath(save_outputs) if save_outputs else os.path.join(folder, "outputs.npz")
         run_tool([path, "-predict", f"-data={data}", f"-save-outputs={file}", "-quiet", *words], folder=folder)
@@ -162,14 +162,14 @@ class Run:
             if pause is not None and not is_loader(data):
                 raise ValueError("pause= needs a loader, whose steps this process hands over one by one")
             if eval_data is not None:
-                measured, _ = _as_file(eval_data, self._words[0], os.path.join(self.folder, "eval.npz"))
+                measured, _ = _as_file(eval_data, self._words[0], os.path.join(self.folder, "eval.npz"), self._words)
                 self._words.append(f"-eval-data={measured}")
             watching = gather([*writers.configured(config), *callbacks], on_step, on_evaluation, on_save, stop_after, keep_best)
             self._watch = Watch(watching, self._words)
             if isinstance(data, Mapping):
                 self._launch(_save(data, os.path.join(self.folder, "data.npz")))
             elif is_loader(data):
-                self._open_loader(Loader(data, self._words[0]))
+                self._open_loader(Loader(data, self._words[0], given_inputs(self._words)))
                 self._feed()
             elif data is not None:
                 self._launch(os.fspath(data))

@@ -67,6 +67,14 @@ def need(*modules: str) -> None:
                           "'dsopt[export]' (from a clone: pip install './python[export]')", name=missing[0])
 
 
+def _value_text(value: Any) -> str:
+    """A value of a dict of options: numbers of lists, tuples and arrays with commas between."""
+    value = value.tolist() if hasattr(value, "tolist") else value  # numpy's and PyTorch's
+    if isinstance(value, (list, tuple)):
+        return ",".join(_value_text(one) for one in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def option_words(options: Mapping[str, Any]) -> List[str]:
     """Python's keywords as options: micro_batches=2 is -micro-batches=2, True a flag, False and
     None nothing, a list one option for each of its elements, a dict NAME=VALUE, a tuple A,B."""
@@ -78,7 +86,7 @@ def option_words(options: Mapping[str, Any]) -> List[str]:
         if value is True:
             words.append(option)
         elif isinstance(value, Mapping):
-            words += [f"{option}={key}={one}" for key, one in value.items()]
+            words += [f"{option}={key}={_value_text(one)}" for key, one in value.items()]
         elif isinstance(value, list):
             words += [f"{option}={one}" for one in value]
         elif isinstance(value, tuple):
@@ -105,6 +113,11 @@ def given_sizes(words: List[str]) -> Dict[str, List[int]]:
     given = dict(value.split("=", 1) for value in given_values(words, "dim") if "=" in value)
     return {name: [int(size) for size in sizes.split(",") if size.isdigit()]
             for name, sizes in given.items() if "," in sizes}
+
+
+def given_inputs(words: List[str]) -> Set[str]:
+    """The inputs that -input binds to values."""
+    return {value.rsplit("=", 1)[0] for value in given_values(words, "input")}
 
 
 def given_checkpoint(words: List[str]) -> Optional[Dict[str, Any]]:

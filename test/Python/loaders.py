@@ -186,6 +186,32 @@ check(dsopt.train(fixed, Batches(32), eval_data=rows_of(0, 56, 7, 8), lr=0, weig
 fails(lambda: dsopt.evaluate(fixed, [items[0], {"x": x[:8]}]), "micro-batch 1 of the data has nothing for 'labels'")
 print("evaluation", flush=True)
 
+# Inputs bound to values: what is yielded leaves them out, by name and by place.
+proto = onnx.load(fixed)
+float_type, label = onnx.TensorProto.FLOAT, onnx.helper.make_tensor_value_info
+logits = next(node for node in proto.graph.node if node.op_type == "SoftmaxCrossEntropyLoss")
+proto.graph.node.insert(list(proto.graph.node).index(logits), onnx.helper.make_node("Div", [logits.input[0], "temperature"], ["warm"]))
+proto.graph.node.insert(0, onnx.helper.make_node("Reshape", ["x", "sizes"], ["shaped"]))
+proto.graph.node[1].input[0] = "shaped"
+logits.input[0] = "warm"
+proto.graph.input.insert(0, label("temperature", float_type, []))
+proto.graph.input.extend([label("sizes", onnx.TensorProto.INT64, [2])])
+onnx.save(proto, path("settings.onnx"))
+bound = {"temperature": 1.0, "sizes": np.array([8, 32])}
+plain = dsopt.train(fixed, items[:4], **common)
+for given in (bound, {"temperature": np.float32(1), "sizes": [8, 32]}):
+    check(dsopt.train(path("settings.onnx"), items[:4], input=given, **common).weights_hash == plain.weights_hash, given)
+pairs = [(one["x"], one["labels"]) for one in items[:4]]
+check(dsopt.train(path("settings.onnx"), pairs, input=bound, **common).weights_hash == plain.weights_hash, "by place")
+arrays = {name: np.stack([one[name] for one in items[:4]]) for name in items[0]}
+check(dsopt.evaluate(path("settings.onnx"), arrays, input=bound) == dsopt.evaluate(fixed, items[:4]), "an evaluation with bound inputs")
+check(dsopt.plan(path("settings.onnx"), data=arrays, input=bound)["bound_inputs"] == {"sizes": "8,32", "temperature": "1.0"}, "a plan with bound inputs")
+fails(lambda: dsopt.train(path("settings.onnx"), [{**items[0], "temperature": np.float32(1)}], input=bound),
+      "input 'temperature' is bound to a value (input=), and the data has it as well")
+fails(lambda: dsopt.train(path("settings.onnx"), {**arrays, "temperature": np.ones(4, np.float32)}, input=bound),
+      "-input=temperature=1.0 binds an input of which the data has an array as well")
+print("bound inputs", flush=True)
+
 # What exporting needs is said.
 if importlib.util.find_spec("torch") is None:
     try:

@@ -22,6 +22,7 @@ static cl::opt<std::string> model(cl::Positional, cl::desc("MODEL.onnx"));
 static cl::opt<bool> listsOperators("list-operators",
                                     cl::desc("print what can be imported, without a model"));
 static cl::list<std::string> dims("dim", cl::desc("NAME=VALUE"));
+static cl::list<std::string> bound("bind", cl::desc("NAME=VALUE of an input"));
 static cl::list<std::string> shapes("input-shape", cl::desc("INPUT=8,2,32: shape of the data"));
 static cl::opt<int64_t> microBatchSize("micro-batch-size");
 static cl::opt<std::string> loss("loss");
@@ -113,6 +114,8 @@ int main(int argc, char **argv) {
   };
   for (llvm::StringRef dim : dims)
     options.dims[dim.rsplit('=').first.str()] = parse(dim.rsplit('=').second);
+  for (llvm::StringRef value : bound)
+    options.inputs.emplace_back(value.rsplit('=').first.str(), value.rsplit('=').second.str());
   for (llvm::StringRef shape : shapes) {
     llvm::SmallVector<llvm::StringRef> sizes;
     shape.rsplit('=').second.split(sizes, ',', -1, /*KeepEmpty=*/false);

@@ -141,6 +141,7 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
     if (sizes.size() > 1)
       import.paddedDims.insert(name);
   }
+  import.inputs = options.pairList("input");
   Messages messages(context);
   ScopedDiagnosticHandler quiet(&context, [&](Diagnostic &diagnostic) {
     return success(!warns && diagnostic.getSeverity() == DiagnosticSeverity::Warning);

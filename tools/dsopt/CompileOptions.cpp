@@ -355,6 +355,10 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
                            std::pair("metric", "metric")})
     if (options.has(name))
       setList(key, options.list(name));
+  if (std::vector<std::string> bound = options.list("input"); !bound.empty()) {
+    llvm::sort(bound);
+    setList("input", bound);
+  }
   for (auto [name, key] : {std::pair("lr-scale", "lr_scale"), std::pair("decay-scale", "decay_scale")}) {
     if (!options.has(name))
       continue;

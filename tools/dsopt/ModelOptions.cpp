@@ -15,7 +15,8 @@ using runtime::ParsedOptions;
 /// Whether a model may ask for an option: for what it means, not for files or ranks.
 static bool isModels(const OptionRow &row) {
   llvm::StringRef group = row.group, name = row.name;
-  return (group == "model" || group == "optimizer" || group == "numerics") && name != "weights";
+  return (group == "model" || group == "optimizer" || group == "numerics") && name != "weights" &&
+         name != "input";
 }
 
 /// The words that say what an object says, as on a command line.

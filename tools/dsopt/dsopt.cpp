@@ -153,8 +153,9 @@ static void printError(const Error &error) {
 
 /// A program predicts, or has a loss.
 static void checkPrediction(const ParsedOptions &options) {
-  if (options.has("log-outputs") && !options.positionals.empty() && isStage(options.positionals[0]))
-    throw Error(1, "-log-outputs got " + options.positionals[0] + ", expected an ONNX model");
+  for (const char *name : {"input", "log-outputs"})
+    if (options.has(name) && !options.positionals.empty() && isStage(options.positionals[0]))
+      throw Error(1, std::string("-") + name + " got " + options.positionals[0] + ", expected an ONNX model");
   if (!options.has("predict")) {
     for (const char *name : {"outputs", "save-outputs"})
       if (options.has(name))

@@ -75,6 +75,8 @@ struct ImportOptions {
   std::map<std::string, int64_t> dims;
   /// Those of them that data may be shorter in: micro-batches are filled up.
   std::set<std::string> paddedDims;
+  /// Values of inputs, which are constants then (`-input=NAME=VALUE`).
+  std::vector<std::pair<std::string, std::string>> inputs;
   /// Shapes of the data's arrays, by input; they bind symbolic dimensions. Of an
   /// array with more axes than the input the last ones are a micro-batch; an
   /// array of the input's rank is a list of rows.

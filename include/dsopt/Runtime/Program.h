@@ -370,9 +370,10 @@ struct Program : Lists {
   double bubble = 0;
   std::map<std::string, std::string> defaults; ///< run options given to the compiler, by name
   std::vector<Input> inputs;
-  std::vector<Metric> metrics;       ///< that are logged beside the loss
-  std::vector<Output> outputs;       ///< instead of a loss; then it does not train
-  std::vector<Parameter> parameters; ///< in the model's order
+  std::map<std::string, std::string> bound; ///< inputs of the model that are constants, and their values
+  std::vector<Metric> metrics;              ///< that are logged beside the loss
+  std::vector<Output> outputs;              ///< instead of a loss; then it does not train
+  std::vector<Parameter> parameters;        ///< in the model's order
   std::vector<Bucket> buckets;
   std::vector<RankGroups> communicators;
   bool trains = true;            ///< else a step is an evaluation

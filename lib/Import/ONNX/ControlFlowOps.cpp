@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BagOps.h"
+#include "BoundInputs.h"
 #include "OpTable.h"
 
 using namespace mlir;
@@ -89,32 +90,49 @@ private:
 };
 } // namespace
 
-static LogicalResult branch(NodeBuilder &n) {
-  const onnx::GraphProto *graphs[] = {n.graph("then_branch", 0), n.graph("else_branch", 0)};
-  FailureOr<Binding> given = n.binding(0);
-  if (!graphs[0] || !graphs[1] || failed(given))
-    return failure();
-  for (auto [graph, name] : {std::pair(graphs[0], "then_branch"), std::pair(graphs[1], "else_branch")})
-    if (failed(checkOutputs(n, *graph, name, n.numOutputs())))
+namespace {
+/// One of the two, which is checked when it is built.
+struct Branch {
+  StringRef name;
+  const onnx::GraphProto *graph = nullptr;
+  SmallVector<Binding> outputs = {};
+
+  LogicalResult build(NodeBuilder &n) {
+    graph = n.graph(name, 0);
+    if (!graph || failed(checkOutputs(n, *graph, name, n.numOutputs())))
       return failure();
-  Value condition = conditionOf(n, *given, "condition");
+    FailureOr<SmallVector<Binding>> built = n.build(*graph, {});
+    if (succeeded(built))
+      outputs = std::move(*built);
+    return success(succeeded(built));
+  }
+};
+} // namespace
+
+static LogicalResult branch(NodeBuilder &n) {
+  FailureOr<Binding> given = n.binding(0);
+  Value condition = failed(given) ? Value() : conditionOf(n, *given, "condition");
   if (!condition)
     return failure();
+  Branch branches[] = {{"then_branch"}, {"else_branch"}};
   if (std::optional<bool> known = knownCondition(condition)) {
-    FailureOr<SmallVector<Binding>> outputs = n.build(*graphs[*known ? 0 : 1], {});
-    if (failed(outputs))
+    Branch &taken = branches[*known ? 0 : 1];
+    if (failed(taken.build(n)))
       return failure();
-    for (auto [i, output] : llvm::enumerate(*outputs))
+    for (auto [i, output] : llvm::enumerate(taken.outputs))
       n.bind(i, output);
     return success();
   }
   size_t statistics = n.e.statistics.size();
-  FailureOr<SmallVector<Binding>> results[2];
-  for (int i : {0, 1}) {
-    Guards guards(n, condition, /*taken=*/i == 0);
-    results[i] = n.build(*graphs[i], {});
-    if (failed(results[i]))
-      return failure();
+  if (failed(n.bindCaptured()))
+    return failure();
+  for (Branch &branch : branches) {
+    Guards guards(n, condition, /*taken=*/&branch == branches);
+    std::string problem;
+    if (failed(withoutErrors(problem, n.e.location, [&] { return branch.build(n); })))
+      return n.error()
+             << "has a condition that depends on data, so that both of its branches are computed, and "
+             << branch.name << " cannot be: " << problem << howToBind(condition, n.inputName(0));
   }
   if (n.e.statistics.size() != statistics)
     return n.error() << "has a condition that depends on data, and a batch normalization that trains in a "
@@ -122,15 +140,16 @@ static LogicalResult branch(NodeBuilder &n) {
   for (int i = 0; i < n.numOutputs(); ++i) {
     if (!n.wants(i))
       continue;
-    std::string name = graphs[0]->output(i).name(), other = graphs[1]->output(i).name();
-    Value lhs = n.read((*results[0])[i], name), rhs = n.read((*results[1])[i], other);
+    std::string name = branches[0].graph->output(i).name(), other = branches[1].graph->output(i).name();
+    Value lhs = n.read(branches[0].outputs[i], name), rhs = n.read(branches[1].outputs[i], other);
     if (!lhs || !rhs)
       return failure();
     if (lhs.getType() != rhs.getType())
       return n.error() << "has a condition that depends on data, and branches that give '" << name
                        << "' of type " << Emitter::typeOf(lhs) << " and '" << other << "' of type "
                        << Emitter::typeOf(rhs)
-                       << "; both are computed and one is selected, expected equal types";
+                       << "; both are computed and one is selected, expected equal types"
+                       << howToBind(condition, n.inputName(0));
     if (failed(n.set(i, n.e.where(condition, lhs, rhs))))
       return failure();
   }
@@ -221,7 +240,9 @@ static LogicalResult loop(NodeBuilder &n) {
     if (!goesOn)
       return n.error() << "goes on after iteration " << iteration
                        << " by a condition that depends on data, expected one that is known: loops are "
-                          "unrolled when the model is compiled";
+                          "unrolled when the model is compiled"
+                       << howToBind(condition,
+                                    iteration ? StringRef(body->output(0).name()) : n.inputName(1));
     if (!*goesOn)
       break;
     SmallVector<Binding> inputs{{e.splat(e.builder.getI64Type(), iteration), {}, {}}, {condition, {}, {}}};

@@ -1,5 +1,6 @@
 //===- Importer.cpp - from a model's nodes to @forward ---------------------===//
 
+#include "BoundInputs.h"
 #include "Declarations.h"
 #include "FreezeUnreached.h"
 #include "InputShapes.h"
@@ -46,26 +47,15 @@ private:
     std::string place = nodePlace(node);
     return named(nodeName(node), place.empty() ? location : named(place, location));
   }
-  /// As the file names it.
-  static std::string operatorName(const onnx::NodeProto &node) {
-    StringRef upgraded = metadataOf(node, kUpgradedKey);
-    std::string name = upgraded.empty() ? node.op_type() : upgraded.str();
-    return node.domain().empty() ? name : node.domain() + "." + name;
-  }
-  /// "node 'x' (Op)", for messages.
-  std::string describe(const onnx::NodeProto &node) const {
-    int64_t opset = file.writtenOpset(node.domain());
-    std::string place = nodePlace(node);
-    return "node '" + nodeName(node) + "' (" + operatorName(node) +
-           (opset ? ", opset " + std::to_string(opset) : "") + ")" + (place.empty() ? "" : " of " + place);
-  }
 
   LogicalResult indexNodes();
   LogicalResult chooseLoss();
   LogicalResult orderNodes();
-  LogicalResult chooseModelType();
+  void chooseModelType();
   LogicalResult makeFunction();
-  LogicalResult bindInitializers(const onnx::NodeProto &node);
+  LogicalResult bindInitializers(ArrayRef<std::string> names);
+  LogicalResult bindCaptured(const onnx::NodeProto &node) override { return bindInitializers(readsOf(node)); }
+  LogicalResult buildNodes(ArrayRef<const onnx::NodeProto *> ordered);
   LogicalResult buildNode(const onnx::NodeProto &node);
   FailureOr<SmallVector<Binding>> buildSubgraph(const onnx::GraphProto &graph,
                                                 ArrayRef<Binding> inputs) override;
@@ -97,6 +87,8 @@ private:
   /// The nodes that the loss needs, operands first.
   std::vector<const onnx::NodeProto *> nodes;
   llvm::StringSet<> needed;
+  /// What only branches take. What is wrong with it is said where it is read.
+  llvm::StringSet<> optional;
   /// Nodes of subgraphs built so far.
   size_t unrolled = 0;
 };
@@ -115,7 +107,8 @@ LogicalResult Importer::indexNodes() {
       if (output.empty())
         continue;
       if (!producers.try_emplace(output, i).second || file.findInitializer(output) >= 0 || findInput(output))
-        return error() << describe(node) << " computes '" << output << "', which the model defines already";
+        return error() << file.describe(node) << " computes '" << output
+                       << "', which the model defines already";
     }
   return success();
 }
@@ -194,10 +187,12 @@ LogicalResult Importer::orderNodes() {
   if (loss.kind != Loss::Value && (findInput(loss.target) || producers.count(loss.target)))
     wanted.push_back(loss.target);
   auto ordered = onnx_import::orderNodes(
-      file.graph(), wanted, isGiven, [&](const onnx::NodeProto &node) { return describe(node); }, location);
+      file.graph(), wanted, isGiven, [&](const onnx::NodeProto &node) { return file.describe(node); },
+      location);
   if (failed(ordered))
     return failure();
   nodes = std::move(*ordered);
+  optional = takenByBranches(nodes, wanted);
   return success();
 }
 
@@ -206,6 +201,8 @@ LogicalResult Importer::makeFunction() {
   for (const onnx::ValueInfoProto &input : file.graph().input())
     if (needed.contains(input.name()) && findInput(input.name()))
       inputs.push_back(&input);
+  for (auto &[input, problem] : takeUnbound(file, inputs, optional, options, location))
+    bindings[input] = {{}, {}, {}, {}, problem};
   FailureOr<std::vector<RankedTensorType>> types = bindInputs(file, inputs, options, location);
   if (failed(types))
     return failure();
@@ -231,20 +228,16 @@ LogicalResult Importer::makeFunction() {
 }
 
 /// A model whose parameters are all of one narrow type is stored in it, not computed in it.
-LogicalResult Importer::chooseModelType() {
+void Importer::chooseModelType() {
   if (options.returns == Returns::Outputs)
-    return success();
-  FailureOr<Type> type = initializers.modelType(needed);
-  if (failed(type))
-    return failure();
-  emitter.modelType = *type;
-  if (*type)
-    module->setAttr(graph::kModelTypeAttr, TypeAttr::get(*type));
-  return success();
+    return;
+  emitter.modelType = initializers.modelType(needed);
+  if (emitter.modelType)
+    module->setAttr(graph::kModelTypeAttr, TypeAttr::get(emitter.modelType));
 }
 
-LogicalResult Importer::bindInitializers(const onnx::NodeProto &node) {
-  for (const std::string &name : readsOf(node)) {
+LogicalResult Importer::bindInitializers(ArrayRef<std::string> names) {
+  for (const std::string &name : names) {
     int index = name.empty() || bindings.count(name) ? -1 : file.findInitializer(name);
     if (index < 0)
       continue;
@@ -259,36 +252,47 @@ LogicalResult Importer::bindInitializers(const onnx::NodeProto &node) {
   return success();
 }
 
+LogicalResult Importer::buildNodes(ArrayRef<const onnx::NodeProto *> ordered) {
+  for (const onnx::NodeProto *node : ordered) {
+    bool isOptional = llvm::all_of(node->output(), [&](auto &name) { return optional.contains(name); });
+    size_t before = unrolled;
+    std::string problem;
+    if (succeeded(isOptional ? withoutErrors(problem, location, [&] { return buildNode(*node); })
+                             : buildNode(*node)))
+      continue;
+    if (!isOptional)
+      return failure();
+    unrolled = before;
+    for (const std::string &output : node->output())
+      if (!output.empty())
+        bindings[output] = {{}, {}, {}, {}, problem};
+  }
+  return success();
+}
+
 LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
+  std::vector<std::string> reads = certainReadsOf(node);
+  for (const std::string &name : reads)
+    if (auto found = bindings.find(name); found != bindings.end() && !found->second.problem.empty())
+      return error() << found->second.problem;
   const OpRow *row = findOp(node.domain(), node.op_type());
   if (!row)
-    return error() << describe(node) << " has an operator that is not available: '" << operatorName(node)
+    return error() << file.describe(node) << " has an operator that is not available: '" << operatorName(node)
                    << "'";
   int64_t opset = file.writtenOpset(node.domain());
   if (metadataOf(node, kUpgradedKey).empty() && (opset < row->since || opset > row->until))
-    return error() << describe(node) << " has operator '" << operatorName(node) << "', expected in opset "
-                   << row->since << " to " << row->until << " only";
+    return error() << file.describe(node) << " has operator '" << operatorName(node)
+                   << "', expected in opset " << row->since << " to " << row->until << " only";
   emitter.location = placeOf(node);
-  if (failed(bindInitializers(node)))
+  if (failed(bindInitializers(reads)))
     return failure();
 
   // Whatever goes wrong below is reported once, with the node's name.
   std::string message;
-  LogicalResult built = failure();
-  {
-    ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-        return failure();
-      if (message.empty())
-        message = diagnostic.str();
-      return success();
-    });
-    NodeBuilder builder(emitter, bindings, node, file.opset(node.domain()), options, *this);
-    built = row->build(builder);
-  }
-  if (succeeded(built))
+  NodeBuilder builder(emitter, bindings, node, file.opset(node.domain()), options, *this);
+  if (succeeded(withoutErrors(message, location, [&] { return row->build(builder); })))
     return success();
-  return error() << describe(node) << ": " << (message.empty() ? "cannot be imported" : message);
+  return error() << file.describe(node) << ": " << (message.empty() ? "cannot be imported" : message);
 }
 
 FailureOr<SmallVector<Binding>> Importer::buildSubgraph(const onnx::GraphProto &graph,
@@ -296,25 +300,24 @@ FailureOr<SmallVector<Binding>> Importer::buildSubgraph(const onnx::GraphProto &
   Location outer = emitter.location;
   for (auto [value, binding] : llvm::zip_equal(graph.input(), inputs))
     bindings[value.name()] = binding;
-  onnx::NodeProto reader; // for initializers that are outputs themselves
+  std::vector<std::string> wanted;
   for (const onnx::ValueInfoProto &output : graph.output())
-    reader.add_input(output.name());
-  std::vector<std::string> wanted(reader.input().begin(), reader.input().end());
+    wanted.push_back(output.name());
   llvm::StringSet<> computed;
   for (const onnx::NodeProto &node : graph.node())
     computed.insert_range(node.output());
   auto isGiven = [&](const std::string &name) { return !computed.contains(name); };
   auto ordered = onnx_import::orderNodes(
-      graph, wanted, isGiven, [&](const onnx::NodeProto &node) { return describe(node); }, location);
-  if (failed(ordered) || failed(bindInitializers(reader)))
+      graph, wanted, isGiven, [&](const onnx::NodeProto &node) { return file.describe(node); }, location);
+  if (failed(ordered) || failed(bindInitializers(wanted)))
     return failure();
+  optional.insert_range(takenByBranches(*ordered, wanted).keys());
   unrolled += 1 + ordered->size();
   if (unrolled > kMaxUnrolled)
     return error() << "branches and iterations give more than " << kMaxUnrolled
                    << " nodes; loops are unrolled, so a loop of so many iterations cannot be trained";
-  for (const onnx::NodeProto *node : *ordered)
-    if (failed(buildNode(*node)))
-      return failure();
+  if (failed(buildNodes(*ordered)))
+    return failure();
   emitter.location = outer;
   SmallVector<Binding> outputs;
   for (const std::string &name : wanted)
@@ -335,9 +338,7 @@ mlir::Value Importer::readBinding(StringRef name) {
 
 FailureOr<mlir::Value> Importer::buildLoss() {
   emitter.location = NameLoc::get(StringAttr::get(module.getContext(), "loss"), location);
-  onnx::NodeProto reader; // for initializers that the loss itself reads
-  reader.add_input(loss.output);
-  if (failed(bindInitializers(reader)))
+  if (failed(bindInitializers({loss.output, loss.target})))
     return failure();
   mlir::Value output = readBinding(loss.output);
   if (!output)
@@ -369,7 +370,8 @@ FailureOr<mlir::Value> Importer::buildLoss() {
   if (target) {
     // Labels of PyTorch's images have the classes second.
     SmallVector<int64_t> second(type.getShape());
-    second.erase(second.begin() + 1);
+    if (isClass)
+      second.erase(second.begin() + 1);
     if (isClass && Emitter::shapeOf(target) != ArrayRef(rows) && Emitter::shapeOf(target) == ArrayRef(second))
       classAxis = 1;
   } else {
@@ -427,10 +429,7 @@ LogicalResult Importer::checkLoss(mlir::Value &result) {
 
 FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
   SmallVector<mlir::Value> results;
-  onnx::NodeProto reader; // for initializers that are outputs themselves
-  for (const std::string &output : outputs)
-    reader.add_input(output);
-  if (failed(bindInitializers(reader)))
+  if (failed(bindInitializers(outputs)))
     return failure();
   for (const std::string &output : outputs) {
     results.push_back(readBinding(output));
@@ -455,11 +454,9 @@ void Importer::addStatistics(SmallVectorImpl<mlir::Value> &results) {
 
 /// Behind the statistics, what metrics are made of.
 LogicalResult Importer::addMeasured(SmallVectorImpl<mlir::Value> &results) {
-  onnx::NodeProto reader; // for initializers among them
   for (const MeasuredValue &value : measured)
-    reader.add_input(value.name);
-  if (failed(bindInitializers(reader)))
-    return failure();
+    if (failed(bindInitializers(value.name)))
+      return failure();
   auto isLarge = [&](MeasuredValue &one) {
     one.value = readBinding(one.name);
     return one.value && one.isLogged && Emitter::typeOf(one.value).getNumElements() != 1;
@@ -535,16 +532,15 @@ void Importer::fillReport(ImportReport &report) {
 LogicalResult Importer::run() {
   nameOpenDimensions(file, options);
   if (failed(checkDuplicates(file, location)) || failed(indexNodes()) || failed(chooseLoss()) ||
-      failed(orderNodes()) || failed(initializers.readRules()) || failed(chooseModelType()) ||
-      failed(makeFunction()))
+      failed(orderNodes()) || failed(initializers.readRules()))
+    return failure();
+  chooseModelType();
+  if (failed(makeFunction()))
     return failure();
   // Whoever says what each initializer is has seen that none is merged.
   if (file.property(kParametersKey).empty())
     warnOfMergedInitializers(file, nodes, location);
-  for (const onnx::NodeProto *node : nodes)
-    if (failed(buildNode(*node)))
-      return failure();
-  if (failed(checkDeclarations(file, bindings, location)))
+  if (failed(buildNodes(nodes)) || failed(checkDeclarations(file, bindings, location)))
     return failure();
   if (options.report)
     fillReport(*options.report);
@@ -577,7 +573,8 @@ FailureOr<OwningOpRef<ModuleOp>> dsopt::importONNX(MLIRContext &context, const I
   Builder builder(&context);
   Location location = NameLoc::get(builder.getStringAttr(options.path));
   std::unique_ptr<ModelFile> file = ModelFile::open(options.path, options.weightsFolder, location);
-  if (!file || failed(untieInitializers(*file, options.untie, location)))
+  if (!file || failed(untieInitializers(*file, options.untie, location)) ||
+      failed(bindToValues(*file, options, location)))
     return failure();
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   (*module)->setAttr(graph::kModelAttr, builder.getStringAttr(llvm::sys::path::filename(options.path)));

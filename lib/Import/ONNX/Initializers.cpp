@@ -25,15 +25,15 @@ static constexpr int64_t kFoldedFloatBytes = 1 << 10;
 /// Integers, bools and what has to be known are constants up to this size.
 static constexpr int64_t kFoldedIntegerBytes = 1 << 20;
 
-FailureOr<Type> Initializers::modelType(const llvm::StringSet<> &needed) {
+Type Initializers::modelType(const llvm::StringSet<> &needed) {
+  // What no tensor here can be is said once it is read.
+  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
   Type common;
   for (const onnx::TensorProto &tensor : file.graph().initializer()) {
     if (!needed.contains(tensor.name()))
       continue;
     Type element = elementType(tensor.data_type(), "initializer '" + tensor.name() + "'", module.getLoc());
-    if (!element)
-      return failure();
-    if (!isa<FloatType>(element) || rules.decide(tensor, element).role != Role::Trained)
+    if (!element || !isa<FloatType>(element) || rules.decide(tensor, element).role != Role::Trained)
       continue;
     if (!isNarrow(element) || (common && common != element))
       return Type();

@@ -29,7 +29,7 @@ public:
   /// Reads what decides; see ParameterRules.
   mlir::LogicalResult readRules() { return rules.read(); }
   /// f16 or bf16, if all parameters among the `needed` initializers are of that type.
-  mlir::FailureOr<mlir::Type> modelType(const llvm::StringSet<> &needed);
+  mlir::Type modelType(const llvm::StringSet<> &needed);
   /// Makes what the initializer of this index becomes.
   mlir::FailureOr<Initializer> make(int index);
   /// Reports what became of each float initializer and of other weights. Where there is a loss, warns of

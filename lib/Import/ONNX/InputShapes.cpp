@@ -50,9 +50,7 @@ private:
 };
 } // namespace
 
-static std::string axisName(const std::string &input, int64_t axis) {
-  return input + ":" + std::to_string(axis);
-}
+std::string axisName(const std::string &input, int64_t axis) { return input + ":" + std::to_string(axis); }
 
 /// The rank of an input whose shape the model does not say; -1 if nothing else says it.
 static int64_t rankOf(const onnx::ValueInfoProto &input, const ModelFile &file,
@@ -254,6 +252,29 @@ FailureOr<std::vector<RankedTensorType>> bindInputs(const ModelFile &file,
     types.push_back(*type);
   }
   return types;
+}
+
+std::map<std::string, std::string> takeUnbound(const ModelFile &file,
+                                               std::vector<const onnx::ValueInfoProto *> &inputs,
+                                               const llvm::StringSet<> &optional,
+                                               const ImportOptions &options, Location location) {
+  std::vector<const onnx::ValueInfoProto *> always;
+  llvm::copy_if(inputs, std::back_inserter(always),
+                [&](const onnx::ValueInfoProto *input) { return !optional.contains(input->name()); });
+  std::map<std::string, std::string> problems;
+  llvm::erase_if(inputs, [&](const onnx::ValueInfoProto *input) {
+    if (!optional.contains(input->name()))
+      return false;
+    always.push_back(input);
+    std::string problem;
+    bool isWrong =
+        failed(withoutErrors(problem, location, [&] { return bindInputs(file, always, options, location); }));
+    always.pop_back();
+    if (isWrong)
+      problems[input->name()] = problem;
+    return isWrong;
+  });
+  return problems;
 }
 
 } // namespace dsopt::onnx_import

@@ -10,8 +10,11 @@
 
 namespace dsopt::onnx_import {
 
+/// What an input's open dimension without a name is called: "x:2".
+std::string axisName(const std::string &input, int64_t axis);
+
 /// Gives each dimension of the inputs that the model leaves open without a name (`?`, none, -1) one of its
-/// own, the input's and the axis' ("x:2"), and inputs without a shape as many as the options' data or sizes
+/// own (axisName), and inputs without a shape as many as the options' data or sizes
 /// say.
 void nameOpenDimensions(ModelFile &file, const ImportOptions &options);
 
@@ -21,6 +24,12 @@ void nameOpenDimensions(ModelFile &file, const ImportOptions &options);
 mlir::FailureOr<std::vector<mlir::RankedTensorType>>
 bindInputs(const ModelFile &file, llvm::ArrayRef<const onnx::ValueInfoProto *> inputs,
            const ImportOptions &options, mlir::Location location);
+
+/// Removes those of `inputs` that are `optional` and cannot be bound, and returns why not, by name.
+std::map<std::string, std::string> takeUnbound(const ModelFile &file,
+                                               std::vector<const onnx::ValueInfoProto *> &inputs,
+                                               const llvm::StringSet<> &optional,
+                                               const ImportOptions &options, mlir::Location location);
 
 /// The shape that micro-batches of the data have for an input of this rank; empty
 /// where the data has no such array. The first size is -1 where only the size of

@@ -325,6 +325,17 @@ void ModelFile::copyInitializer(int initializer, StringRef name) {
   extents.push_back(Extent(extents[initializer]));
 }
 
+void ModelFile::bindInput(const onnx::TensorProto &value) {
+  auto [index, isNew] = byName.try_emplace(value.name(), extents.size());
+  if (isNew) {
+    proto.mutable_graph()->add_initializer();
+    extents.emplace_back();
+  }
+  *proto.mutable_graph()->mutable_initializer(index->second) = value;
+  extents[index->second] = Extent();
+  bound.insert(value.name());
+}
+
 const llvm::MemoryBuffer *ModelFile::weights(const Extent &extent, int64_t bytes, StringRef name,
                                              Location location, bool *absent) {
   const llvm::MemoryBuffer *data = buffer.get();
@@ -367,6 +378,19 @@ std::string nodeName(const onnx::NodeProto &node) {
   if (!node.name().empty() || node.output_size() == 0)
     return node.name();
   return node.output(0);
+}
+
+std::string operatorName(const onnx::NodeProto &node) {
+  StringRef upgraded = metadataOf(node, kUpgradedKey);
+  std::string name = upgraded.empty() ? node.op_type() : upgraded.str();
+  return node.domain().empty() ? name : node.domain() + "." + name;
+}
+
+std::string ModelFile::describe(const onnx::NodeProto &node) const {
+  int64_t opset = writtenOpset(node.domain());
+  std::string place = nodePlace(node);
+  return "node '" + nodeName(node) + "' (" + operatorName(node) +
+         (opset ? ", opset " + std::to_string(opset) : "") + ")" + (place.empty() ? "" : " of " + place);
 }
 
 std::string nodePlace(const onnx::NodeProto &node) {

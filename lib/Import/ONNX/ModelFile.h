@@ -23,6 +23,19 @@ inline constexpr int64_t kMinIrVersion = 3, kMaxIrVersion = 14;
 /// Whether operators of a domain are ONNX's own, which has two names.
 inline bool isOnnx(llvm::StringRef domain) { return domain.empty() || domain == "ai.onnx"; }
 
+/// Calls `build`. Its first error is not emitted but becomes `problem`.
+template <typename F>
+mlir::LogicalResult withoutErrors(std::string &problem, mlir::Location location, F build) {
+  mlir::ScopedDiagnosticHandler handler(location.getContext(), [&](mlir::Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+      return mlir::failure();
+    if (problem.empty())
+      problem = diagnostic.str();
+    return mlir::success();
+  });
+  return mlir::success(succeeded(build()));
+}
+
 /// Where an initializer's plain bytes are.
 struct Extent {
   /// Relative to the model's folder; empty where the bytes are in no file as
@@ -54,6 +67,8 @@ public:
   /// The same as the file has it: nodes of old versions are upgraded when it is opened.
   int64_t writtenOpset(llvm::StringRef domain) const;
   llvm::StringRef folder() const { return directory; }
+  /// "node 'x' (Op, opset 17)", for messages.
+  std::string describe(const onnx::NodeProto &node) const;
 
   /// What the metadata say under a key; empty where they say nothing.
   std::string property(llvm::StringRef key) const;
@@ -64,6 +79,9 @@ public:
   bool isLifted(int initializer) const {
     return lifted.contains(originalName(proto.graph().initializer(initializer).name()));
   }
+  /// Makes an initializer of an input's name, in the place of one that the file has.
+  void bindInput(const onnx::TensorProto &value);
+  bool isBound(llvm::StringRef initializer) const { return bound.contains(originalName(initializer)); }
   const Extent &extent(int initializer) const { return extents[initializer]; }
   /// Adds a copy of an initializer under another name; its bytes are the same.
   void copyInitializer(int initializer, llvm::StringRef name);
@@ -91,7 +109,7 @@ private:
   std::vector<Extent> extents;
   llvm::StringMap<int> byName;
   llvm::StringMap<std::string> copiedFrom;
-  llvm::StringSet<> lifted;
+  llvm::StringSet<> lifted, bound;
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> opened;
 };
 
@@ -108,6 +126,8 @@ mlir::LogicalResult untieInitializers(ModelFile &file, llvm::ArrayRef<std::strin
 
 /// A name for messages: the node's own, else its first output's.
 std::string nodeName(const onnx::NodeProto &node);
+/// Its operator as the file names it.
+std::string operatorName(const onnx::NodeProto &node);
 /// Metadata by which the Python package says where a node comes from (a module's path, a line of
 /// source), which of PyTorch's operators it was, and what the parameters are called in PyTorch.
 inline constexpr llvm::StringLiteral kModuleKey = "dsopt.module", kSourceKey = "dsopt.source",

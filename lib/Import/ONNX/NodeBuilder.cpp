@@ -2,6 +2,7 @@
 
 #include "NodeBuilder.h"
 
+#include "BoundInputs.h"
 #include "Scopes.h"
 #include "UpgradeOperators.h"
 #include "mlir/IR/Matchers.h"
@@ -336,7 +337,8 @@ DenseElementsAttr NodeBuilder::constant(int index, StringRef what) {
   DenseElementsAttr elements;
   if (value && !matchPattern(value, m_Constant(&elements)))
     error() << "has " << what << " ('" << node.input(index)
-            << "') that depends on data or parameters, expected a constant";
+            << "') that depends on data or parameters, expected a constant"
+            << howToBind(value, node.input(index));
   return elements;
 }
 

@@ -33,6 +33,8 @@ struct Binding {
   std::optional<std::vector<Value>> sequence;
   /// The model's element type, where the value is computed in another (Tensors.h: computedType).
   Type narrow = {};
+  /// Why there is none, if something went wrong: said by whatever reads it.
+  std::string problem = {};
 };
 using Bindings = llvm::StringMap<Binding>;
 
@@ -217,6 +219,8 @@ public:
   virtual ~SubgraphBuilder() = default;
   virtual mlir::FailureOr<SmallVector<Binding>> buildSubgraph(const onnx::GraphProto &graph,
                                                               ArrayRef<Binding> inputs) = 0;
+  /// Binds the initializers that a node's subgraphs read, before one of them is built.
+  virtual LogicalResult bindCaptured(const onnx::NodeProto &node) = 0;
 };
 
 /// One node of the model.
@@ -282,6 +286,7 @@ public:
   mlir::FailureOr<SmallVector<Binding>> build(const onnx::GraphProto &graph, ArrayRef<Binding> inputs) {
     return subgraphs.buildSubgraph(graph, inputs);
   }
+  LogicalResult bindCaptured() { return subgraphs.bindCaptured(node); }
   /// What an input stands for; fails with an error where it is missing.
   mlir::FailureOr<Binding> binding(int index);
   /// The names that the node's subgraphs read of what is around it, and what each stands for.

@@ -115,7 +115,7 @@ void ParameterRules::readUses() {
 /// Every glob of -train must name something that can be trained.
 LogicalResult ParameterRules::checkTrained() const {
   for (const std::string &glob : options.train) {
-    const onnx::TensorProto *integer = nullptr;
+    const onnx::TensorProto *other = nullptr;
     bool trains = false;
     for (const onnx::TensorProto &tensor : file.graph().initializer()) {
       if (!matches(glob, tensor.name()))
@@ -123,16 +123,19 @@ LogicalResult ParameterRules::checkTrained() const {
       Type element = elementType(tensor.data_type(), "initializer '" + tensor.name() + "'", location);
       if (!element)
         return failure();
-      if (isa<FloatType>(element))
+      if (isa<FloatType>(element) && !file.isBound(tensor.name()))
         trains = true;
       else
-        integer = &tensor;
+        other = &tensor;
     }
+    if (!trains && file.isBound(other->name()))
+      return emitError(location) << "-train=" << glob << " names '" << other->name()
+                                 << "', which -input binds to a value";
     if (!trains)
-      return emitError(location) << "-train=" << glob << " names initializer '" << integer->name()
+      return emitError(location) << "-train=" << glob << " names initializer '" << other->name()
                                  << "' of type "
                                  << onnx::TensorProto::DataType_Name(
-                                        (onnx::TensorProto::DataType)integer->data_type())
+                                        (onnx::TensorProto::DataType)other->data_type())
                                  << ", expected one of floating point";
   }
   return success();
@@ -180,6 +183,8 @@ std::optional<ParameterRule> ParameterRules::saidOfSources(StringRef name) const
 }
 
 ParameterRule ParameterRules::decide(const onnx::TensorProto &tensor, Type element) const {
+  if (file.isBound(tensor.name()))
+    return {Role::Constant, "bound by -input"};
   bool isFloat = isa<FloatType>(element), isFrozen = matches(options.freeze, tensor.name());
   if (isFloat && matches(options.train, tensor.name()) && !isFrozen)
     return {Role::Trained, "-train"};

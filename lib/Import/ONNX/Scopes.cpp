@@ -75,16 +75,20 @@ void liftFrom(Nodes &nodes, onnx::GraphProto &model) {
     });
 }
 
-void collectReads(const onnx::NodeProto &node, std::vector<std::string> &reads) {
+bool isIf(const onnx::NodeProto &node) { return node.op_type() == "If" && isOnnx(node.domain()); }
+
+void collectReads(const onnx::NodeProto &node, bool withBranches, std::vector<std::string> &reads) {
   for (const std::string &input : node.input())
     reads.push_back(input);
+  if (isIf(node) && !withBranches)
+    return;
   forEachSubgraph(node, [&](const onnx::GraphProto &graph) {
     std::vector<std::string> inner;
     llvm::StringSet<> own;
     for (const onnx::ValueInfoProto &input : graph.input())
       own.insert(input.name());
     for (const onnx::NodeProto &node : graph.node()) {
-      collectReads(node, inner);
+      collectReads(node, withBranches, inner);
       for (const std::string &output : node.output())
         own.insert(output);
     }
@@ -134,8 +138,42 @@ void liftInitializers(onnx::GraphProto &graph) { liftFrom(*graph.mutable_node(),
 
 std::vector<std::string> readsOf(const onnx::NodeProto &node) {
   std::vector<std::string> reads;
-  collectReads(node, reads);
+  collectReads(node, /*withBranches=*/true, reads);
   return reads;
+}
+
+std::vector<std::string> certainReadsOf(const onnx::NodeProto &node) {
+  std::vector<std::string> reads;
+  collectReads(node, /*withBranches=*/false, reads);
+  return reads;
+}
+
+llvm::StringSet<> takenByBranches(ArrayRef<const onnx::NodeProto *> ordered, ArrayRef<std::string> wanted) {
+  llvm::StringSet<> certain, taken;
+  bool branches = false;
+  for (const onnx::NodeProto *node : ordered) {
+    branches |= isIf(*node);
+    forEachSubgraph(*node, [&](const onnx::GraphProto &graph) {
+      forEachNode(graph, [&](const onnx::NodeProto &inner) { branches |= isIf(inner); });
+    });
+  }
+  if (!branches)
+    return taken;
+  certain.insert_range(wanted);
+  for (const onnx::NodeProto *node : llvm::reverse(ordered))
+    if (llvm::any_of(node->output(), [&](const std::string &name) { return certain.contains(name); }))
+      for (const std::string &name : certainReadsOf(*node))
+        if (!name.empty())
+          certain.insert(name);
+  auto add = [&](const std::string &name) {
+    if (!certain.contains(name))
+      taken.insert(name);
+  };
+  for (const onnx::NodeProto *node : ordered) {
+    llvm::for_each(node->output(), add);
+    llvm::for_each(readsOf(*node), add);
+  }
+  return taken;
 }
 
 //===----------------------------------------------------------------------===//

@@ -52,6 +52,13 @@ void liftInitializers(onnx::GraphProto &graph);
 
 /// What a node reads: its inputs, and what its subgraphs take from around them.
 std::vector<std::string> readsOf(const onnx::NodeProto &node);
+/// The same without what only branches of an If take, of which it is not known yet whether they are taken.
+std::vector<std::string> certainReadsOf(const onnx::NodeProto &node);
+
+/// Of what nodes in the order of `orderNodes` compute and read for the wanted values, what only branches of
+/// an If take.
+llvm::StringSet<> takenByBranches(llvm::ArrayRef<const onnx::NodeProto *> ordered,
+                                  llvm::ArrayRef<std::string> wanted);
 
 /// The nodes that compute the wanted values, operands first; a value that is given needs none. Emits
 /// an error where nothing computes one.

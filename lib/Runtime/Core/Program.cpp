@@ -313,7 +313,7 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       "gather_type", p.gather_type)("reduce_type", p.reduce_type)("compress_gradients", p.compress_gradients)(
       "gemm_table", p.gemm_table)("node_size", p.node_size)("clip", p.clip)(
       "delayed_update", p.delayed_update)("freeze_step", p.freeze_step)("init", p.init)("flops", p.flops)(
-      "bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)
+      "bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)("bound", p.bound)
       .list("images", p.images, readImage)
       .list("inputs", p.inputs, readInput)
       .list("metrics", p.metrics, readMetric)

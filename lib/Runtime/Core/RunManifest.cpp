@@ -38,6 +38,8 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
   }
   if (program.compress_gradients != "none")
     texts["compress-gradients"] = program.compress_gradients;
+  for (const auto &[name, value] : program.bound)
+    texts["input"] += (texts["input"].empty() ? "" : " -input=") + name + "=" + value;
   if (program.gemm_table != "none")
     texts["gemm-table"] = program.gemm_table;
   if (program.freeze_step > 0)

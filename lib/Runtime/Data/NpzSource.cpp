@@ -310,6 +310,11 @@ void NpzSource::fillBox(const Stream &stream, const Input &input, const std::vec
 
 NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
     : DataSource(program, path), file(path) {
+  for (const auto &[name, value] : program.bound)
+    if (file.find(name))
+      throw Error(StatusInput, path + ": array '" + name +
+                                   "' is for an input that the program has bound to " + value +
+                                   " (-input): leave one of them out");
   std::string shortest;
   int64_t count = program.K;
   for (const Input &input : program.inputs) {

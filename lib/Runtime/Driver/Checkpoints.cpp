@@ -18,9 +18,10 @@ static constexpr int kMostVanished = 20;
 /// Options whose absence is a value of its own: no update lags; the host computes; products of fp32 are of
 /// fp32; what goes over the wire is not quantized.
 static constexpr std::pair<const char *, const char *> kUnwritten[] = {
-    {"delayed-update", "off"}, {"target", "cpu"},           {"matmul-precision", "highest"},
-    {"gather-type", "param"},  {"reduce-type", "gradient"}, {"compress-gradients", "none"},
-    {"gemm-table", "none"}};
+    {"delayed-update", "off"},       {"target", "cpu"},
+    {"matmul-precision", "highest"}, {"gather-type", "param"},
+    {"reduce-type", "gradient"},     {"compress-gradients", "none"},
+    {"gemm-table", "none"},          {"input", "none"}};
 
 /// A checkpoint whose batch is not the program's: which programs could go on with it.
 static void checkBatch(const Program &program, const RunSettings &settings, const std::string &checkpoint,

@@ -245,6 +245,9 @@ void checkValue(const OptionRow &row, const std::string &value) {
       }
       break;
     }
+    // What an input takes, the model says.
+    if (std::string(row.name) == "input")
+      break;
     if (!parseNumber(second, number) || number < 0)
       refuse(row, value, std::string(row.form) + " with a number of 0 or more");
     break;

@@ -16,6 +16,7 @@ import queue
 import random
 import re
 import subprocess
+import sys
 import threading
 import types
 import warnings
@@ -31,6 +32,9 @@ from onnx.backend.test.case.node import collect_testcases  # noqa: E402
 import old_forms  # noqa: E402
 from odd_shapes import CASES  # noqa: E402
 from operators import CONSTANTS, DRAWN, LISTED, NO_GRADIENT, SKIPPED, TOLERANCES  # noqa: E402
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))
+from aging import aged as older_model  # noqa: E402
 
 # ONNX's element types that dsopt computes with, as it spells them.
 TYPES = {TensorProto.FLOAT: "f32", TensorProto.DOUBLE: "f64", TensorProto.FLOAT16: "f16", TensorProto.BFLOAT16: "bf16",
@@ -167,21 +171,15 @@ def collect(wanted):
 def aged(cases, count):
     """Of the cases, so many: each as onnx's converter writes it in an older opset, the oldest IR version that has it."""
     drawn = random.Random(7)
-    # The converter keeps the axis of a softmax, which below opset 13 means all from it on.
-    cases = [case for case in cases if len(case.case.model.opset_import) == 1 and not case.case.model.functions
-             and not re.fullmatch(r"(log)?softmax_axis_[01]|hardmax_axis_[01]", case.name)]
+    cases = [case for case in cases if len(case.case.model.opset_import) == 1 and not case.case.model.functions]
     result = []
     for case in drawn.sample(cases, len(cases)):
         newest = case.case.model.opset_import[0].version
         opsets = range(9 if case.op == "Scan" else OLDEST, min(newest, 13))
         for opset in drawn.sample(opsets, len(opsets)):
-            try:
-                model = version_converter.convert_version(case.case.model, opset)
-                model.ir_version = 3 if opset < 9 else 4 if opset < 10 else 5 if opset < 11 else 6
-                model.graph.input.extend(helper.make_tensor_value_info(i.name, i.data_type, i.dims) for i in model.graph.initializer)
-                onnx.checker.check_model(model)
-            except (RuntimeError, onnx.checker.ValidationError):
-                continue  # the converter does not reach this opset, or leaves what it does not have
+            model = older_model(case.case.model, opset)
+            if model is None:
+                continue
             old = Case(types.SimpleNamespace(name=f"{case.case.name}_opset{opset}", model=model, rtol=case.case.rtol, atol=case.case.atol,
                                              data_sets=case.case.data_sets), case.op)
             old.own_inputs = case.own_inputs
