@@ -174,7 +174,7 @@ case("plain_norm", ["n = InstanceNormalization x /n/Constant_1_output_0 /n/Const
      {"/n/Constant_1_output_0": full(1.0, 6), "/n/Constant_2_output_0": full(0.0, 6), "k": rand(2, 6, 1)}, "k", "/n/Constant_1_output_0 /n/Constant_2_output_0", x=(2, 6, 5),
      constants=["/n/Constant_1_output_0", "/n/Constant_2_output_0"])
 case("group_norm", ["r = Reshape x sh", "n = InstanceNormalization r ones zeros", "v = Reshape n back", "m = Mul v weight", "z = Add m bias"],
-     {"sh": [2, 3, -1], "back": [2, 6, 5], "ones": full(1.0, 3), "zeros": full(0.0, 3), "weight": full(1.0, 6, 1), "bias": full(0.0, 6, 1)}, "weight bias", "weight bias", x=(2, 6, 5))
+     {"sh": [2, 3, -1], "back": [2, 6, 5], "ones": full(1.0, 3), "zeros": full(0.0, 3), "weight": full(1.0, 6, 1), "bias": full(0.0, 6, 1)}, "weight bias", x=(2, 6, 5))
 
 # Closed forms.
 angles = np.arange(8)[:, None] / 10000 ** (np.arange(3) / 3)
