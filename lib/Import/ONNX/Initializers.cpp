@@ -57,10 +57,11 @@ FailureOr<Initializer> Initializers::make(int index) {
                                << " is of type f64, expected a parameter of f32, bf16 or f16: convert "
                                << "the model (model.float() in PyTorch), or keep it as it is with -freeze="
                                << tensor.name();
-  // What a shape or a branch needs has to be known; so is what was a constant already.
+  // What a shape or a branch needs has to be known; what was a constant in the file stays one of any size.
   bool isDeciding = rules.isDeciding(tensor.name());
-  bool isNeeded = !isa<FloatType>(element) || isDeciding || file.isLifted(index);
-  bool isSmall = graph::numBytes(type) <= (isNeeded ? kFoldedIntegerBytes : kFoldedFloatBytes);
+  bool isNeeded = !isa<FloatType>(element) || isDeciding;
+  bool isSmall = file.isLifted(index) ||
+                 graph::numBytes(type) <= (isNeeded ? kFoldedIntegerBytes : kFoldedFloatBytes);
   // What training changes is no constant.
   bool isWeight = rule.role == Role::Trained || (rule.role == Role::Frozen && !isDeciding) ||
                   rules.isFolded(tensor.name());
