@@ -1,5 +1,6 @@
 //===- Importer.cpp - from a model's nodes to @forward ---------------------===//
 
+#include "AttachedLoss.h"
 #include "BoundInputs.h"
 #include "Declarations.h"
 #include "FreezeUnreached.h"
@@ -23,12 +24,6 @@ namespace dsopt::onnx_import {
 static constexpr size_t kMaxUnrolled = 1 << 16;
 
 namespace {
-/// What is to be minimized: a value of the model, or a loss put on two of them.
-struct Loss {
-  enum Kind { Value, CrossEntropy, MeanSquare } kind = Value;
-  std::string output, target;
-};
-
 class Importer : SubgraphBuilder {
 public:
   Importer(ModelFile &file, const ImportOptions &options, ModuleOp module)
@@ -346,77 +341,26 @@ FailureOr<mlir::Value> Importer::buildLoss() {
   if (loss.kind == Loss::Value)
     return output;
 
-  bool isClass = loss.kind == Loss::CrossEntropy;
-  RankedTensorType type = Emitter::typeOf(output);
-  if (!isa<FloatType>(type.getElementType()) || (isClass && type.getRank() < 2))
-    return error() << "-loss=" << options.loss << " names '" << loss.output << "' of type " << type
-                   << ", expected floating point" << (isClass ? " of rank 2 or more" : "");
-  SmallVector<int64_t> rows(type.getShape());
-  int64_t classAxis = type.getRank() - 1;
   // Null where the model has none of that name: it becomes an input.
   mlir::Value target;
-  if (bindings.count(loss.target)) {
+  bool isNew = !bindings.count(loss.target);
+  if (!isNew) {
     target = readBinding(loss.target);
     if (!target)
       return failure();
   }
-  bool isSoft = isClass && (target ? isa<FloatType>(Emitter::elementOf(target))
-                                   : options.floatInputs.count(loss.target) > 0);
-  if (isSoft && type.getRank() != 2)
-    return error() << "-loss=" << options.loss << " has probabilities as labels of logits of type " << type
-                   << ", expected rows and classes alone: which axis the classes are is not known";
-  if (isClass && !isSoft)
-    rows.pop_back();
-  if (target) {
-    // Labels of PyTorch's images have the classes second.
-    SmallVector<int64_t> second(type.getShape());
-    if (isClass)
-      second.erase(second.begin() + 1);
-    if (isClass && Emitter::shapeOf(target) != ArrayRef(rows) && Emitter::shapeOf(target) == ArrayRef(second))
-      classAxis = 1;
-  } else {
-    OpBuilder &b = emitter.builder;
-    auto targetType = isClass && !isSoft ? RankedTensorType::get(rows, b.getI64Type()) : type;
-    unsigned index = function.getNumArguments();
-    if (failed(function.insertArgument(
-            index, targetType,
-            b.getDictionaryAttr(b.getNamedAttr(graph::kNameAttr, b.getStringAttr(loss.target))), location)))
-      return failure();
-    target = function.getArgument(index);
+  auto nameOf = [&](mlir::Value value) -> std::string {
+    for (const onnx::NodeProto *node : nodes)
+      for (const std::string &name : node->output())
+        if (auto found = bindings.find(name); found != bindings.end() && found->second.value == value)
+          return name;
+    return "";
+  };
+  FailureOr<mlir::Value> result =
+      attachLoss(emitter, function, loss, options, output, target, nameOf, location);
+  if (isNew && target)
     bindings[loss.target] = {target, {}, {}, {}};
-    auto data = microBatchShape(options, loss.target, targetType.getRank(), location);
-    if (failed(data))
-      return failure();
-    // A list of rows says nothing about how many a micro-batch has.
-    if (*data && llvm::any_of(llvm::zip(**data, targetType.getShape()), [](auto pair) {
-          return std::get<0>(pair) >= 0 && std::get<0>(pair) != std::get<1>(pair);
-        }))
-      return error() << "-loss=" << options.loss << " needs '" << loss.target << "' of shape ["
-                     << targetType.getShape() << "], but its data has micro-batches of shape ["
-                     << ArrayRef(**data) << "]";
-  }
-  if (isSoft) {
-    if (Emitter::shapeOf(target) != type.getShape())
-      return error() << "-loss=" << options.loss << " has logits of type " << type
-                     << " and probabilities of type " << Emitter::typeOf(target)
-                     << " as labels, expected equal shapes";
-    mlir::Value result = softCrossEntropy(emitter, logSoftmax(emitter, output, 1), target, {}, "mean");
-    return result ? FailureOr<mlir::Value>(result) : FailureOr<mlir::Value>();
-  }
-  if (isClass) {
-    mlir::Value result = crossEntropy(emitter, output, target, classAxis, /*ignoreIndex=*/-100, "mean");
-    return result ? FailureOr<mlir::Value>(result) : FailureOr<mlir::Value>();
-  }
-  if (target.getType() != output.getType())
-    return error() << "-loss=" << options.loss << " compares " << type << " with " << Emitter::typeOf(target)
-                   << ", expected equal types";
-  mlir::Value difference = emitter.make<graph::SubOp>({output, target});
-  mlir::Value square = emitter.make<graph::MulOp>({difference, difference});
-  SmallVector<int64_t> axes;
-  for (int64_t i = 0; i < type.getRank(); ++i)
-    axes.push_back(i);
-  mlir::Value mean = emitter.make<graph::ReduceMeanOp>(square, emitter.attr("axes", axes));
-  return mean ? FailureOr<mlir::Value>(mean) : FailureOr<mlir::Value>();
+  return result;
 }
 
 LogicalResult Importer::checkLoss(mlir::Value &result) {

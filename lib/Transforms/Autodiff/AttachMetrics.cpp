@@ -5,6 +5,7 @@
 #include "MetricOps.h"
 #include "Origins.h"
 #include "dsopt/Dialect/Graph/Metrics.h"
+#include "dsopt/Dialect/Graph/Probabilities.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Metrics.h"
@@ -184,9 +185,8 @@ private:
     }
     if (isColumn(output) && isColumn(target) && output.getDimSize(0) == target.getDimSize(0) &&
         isa<FloatType>(output.getElementType())) {
-      // Of a probability the score is compared, as if that had been named.
-      auto sigmoid = withoutReshapes(pair.output).getDefiningOp<graph::SigmoidOp>();
-      return twoClasses(sigmoid ? sigmoid->getOperand(0) : pair.output, pair.target);
+      FailureOr<Value> scores = scoresOf(request, pair.output, std::nullopt);
+      return failed(scores) ? FailureOr<Pair>() : twoClasses(*scores, pair.target);
     }
     // Classes are last, or second as in PyTorch's images.
     SmallVector<int64_t> last(output.getShape()), second(output.getShape());
@@ -206,7 +206,10 @@ private:
             argument ? forward.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), graph::kIgnoreIndexAttr)
                      : IntegerAttr())
       pair.ignored = ignored.getInt();
-    Value scores = ownScores(pair.output);
+    FailureOr<Value> known = scoresOf(request, pair.output, isLast ? output.getRank() - 1 : 1);
+    if (failed(known))
+      return failure();
+    Value scores = ownScores(*known);
     if (!isLast) {
       SmallVector<int64_t> order = {0};
       llvm::append_range(order, llvm::seq<int64_t>(2, output.getRank()));
@@ -217,6 +220,26 @@ private:
     pair.output = ops.convert(ops.reshape(scores, {rows, output.getNumElements() / rows}), f32);
     pair.target = ops.convert(ops.reshape(pair.target, rows), builder.getI64Type());
     return pair;
+  }
+
+  /// What probabilities are made of is compared, as if that had been named. Where that cannot be, the largest
+  /// of them is still the largest; there is none of a single one (no axis).
+  FailureOr<Value> scoresOf(const Request &request, Value output, std::optional<int64_t> axis) {
+    std::optional<graph::Probabilities> known = graph::probabilitiesOf(output);
+    bool isSigmoid = known && known->kind == graph::Probabilities::Sigmoid;
+    if (!known || (!axis && !isSigmoid))
+      return output;
+    if (!known->between && (isSigmoid || known->axis == axis)) {
+      Value scores = graph::scoresOf(*known, builder);
+      // What the loss's own scores are to be left alone for, `leaveScores` has made already.
+      copies.map(scores, copies.lookupOrDefault(scores));
+      return scores;
+    }
+    if (axis && request.kind != Kind::Likelihood)
+      return output;
+    return refuse(request) << "'" << request.output << "' comes from " << known->what()
+                           << (known->between ? " and then from other operations" : " along another axis")
+                           << ", expected scores: name what is before it";
   }
 
   /// Whether a row has one element.

@@ -127,5 +127,31 @@ module attributes {dsopt.options = {metric = ["top3"]}} {
 
 // -----
 
+module attributes {dsopt.options = {metric = ["perplexity:p,labels"]}} {
+  // expected-error@+1 {{-metric=perplexity:p,labels: 'p' comes from a softmax along another axis, expected scores: name what is before it}}
+  func.func @forward(%x: tensor<8x3xf32> {graph.name = "x"}, %labels: tensor<8xi64> {graph.name = "labels"})
+      -> (tensor<f32> {graph.name = "loss"}, tensor<8x3xf32> {graph.output = "p"}, tensor<8xi64> {graph.output = "labels"}) {
+    %p = graph.softmax %x {axis = 0 : i64} : (tensor<8x3xf32>) -> tensor<8x3xf32>
+    %loss = graph.reduce_mean %x {axes = array<i64: 0, 1>} : (tensor<8x3xf32>) -> tensor<f32>
+    return %loss, %p, %labels : tensor<f32>, tensor<8x3xf32>, tensor<8xi64>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {metric = ["accuracy:p,y"]}} {
+  // expected-error@+1 {{-metric=accuracy:p,y: 'p' comes from a sigmoid and then from other operations, expected scores: name what is before it}}
+  func.func @forward(%x: tensor<8xf32> {graph.name = "x"}, %y: tensor<8xf32> {graph.name = "y"})
+      -> (tensor<f32> {graph.name = "loss"}, tensor<8xf32> {graph.output = "p"}, tensor<8xf32> {graph.output = "y"}) {
+    %small = graph.constant dense<1.0e-7> : tensor<f32>
+    %s = graph.sigmoid %x : (tensor<8xf32>) -> tensor<8xf32>
+    %p = graph.add %s, %small : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32>
+    %loss = graph.reduce_mean %p {axes = array<i64: 0>} : (tensor<8xf32>) -> tensor<f32>
+    return %loss, %p, %y : tensor<f32>, tensor<8xf32>, tensor<8xf32>
+  }
+}
+
+// -----
+
 // expected-error@+1 {{attach-metrics expects a function @forward with one body}}
 module {}

@@ -99,3 +99,23 @@ module {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// Of a softmax that is named the scores are compared, as those of the loss are.
+// CHECK-LABEL: func.func @forward
+// CHECK: %[[OWN:.*]] = graph.matmul %arg0
+// CHECK-NOT: graph.softmax
+// CHECK: graph.reduce_max %[[OWN]]
+// CHECK: return
+module attributes {dsopt.options = {metric = ["perplexity:soft,labels"]}} {
+  graph.parameter @w : tensor<4x3xf32> from "model.onnx" at 0 bytes 48
+  func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}, %labels: tensor<8xi64> {graph.name = "labels"})
+      -> (tensor<f32> {graph.name = "loss"}, tensor<8x3xf32> {graph.output = "soft"}, tensor<8xi64> {graph.output = "labels"}) {
+    %w = graph.read @w : tensor<4x3xf32>
+    %logits = graph.matmul %x, %w : (tensor<8x4xf32>, tensor<4x3xf32>) -> tensor<8x3xf32>
+    %soft = graph.softmax %logits {axis = 1 : i64} : (tensor<8x3xf32>) -> tensor<8x3xf32>
+    %loss = graph.reduce_mean %logits {axes = array<i64: 0, 1>} : (tensor<8x3xf32>) -> tensor<f32>
+    return %loss, %soft, %labels : tensor<f32>, tensor<8x3xf32>, tensor<8xi64>
+  }
+}

@@ -175,6 +175,13 @@ write("kinds.onnx", kinds.SerializeToString())
 save("logits", [node("Relu", "y", "z"), linear, node("Neg", "unused", "other")], [x, tensor("unused", 2)],
      [tensor("z", 4, 2), tensor("other", 2)], [w, bias])
 
+# Ends that models for inference have.
+save("probabilities", [linear, node("Softmax", "y", "soft", axis=1), node("LogSoftmax", "y", "log", axis=-1), node("Sigmoid", "y", "sig"),
+                       node("Add", "soft small", "more"), node("Log", "more", "clamped", name="the_Log"), node("Softmax", "y", "down", axis=0, name="columns"),
+                       node("ReduceSum", "y one", "score"), node("Sigmoid", "score", "chance")],
+     [x], [*(tensor(name, 4, 2) for name in ("soft", "log", "sig", "clamped", "down")), tensor("chance", 4, 1)],
+     [w, bias, array("small", 1e-7), array("one", [1], np.int64)])
+
 # Functions of the model's own: one calls the other, with an attribute that it hands on.
 def function(name, inputs, outputs, nodes, attributes=(), opset=18, defaults=()):
     return helper.make_function("own", name, inputs.split(), outputs.split(), nodes,
