@@ -13,6 +13,7 @@
 #include "Effects.h"
 #include "GemmTable.h"
 #include "ImportReport.h"
+#include "Inspect.h"
 #include "Messages.h"
 #include "ModelOptions.h"
 #include "Output.h"
@@ -294,6 +295,14 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   checkOptimizer(options, context);
   std::string path = options.positionals[0];
   checkName(path);
+  if (options.has("inspect")) {
+    Inspection found = inspectSource(context, options);
+    writeText(options.text("o"), [&](llvm::raw_ostream &out) {
+      printInspection(found, options, out);
+      return true;
+    });
+    return;
+  }
   bool isText = isStage(path);
   bool reports = options.text("report") == "import";
   if (reports && isText)
@@ -306,7 +315,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
     return;
   }
   if (std::string line = summarizeParameters(report.initializers);
-      isFirst && !line.empty() && !options.has("quiet"))
+      isFirst && !line.empty() && !options.has("quiet") && !options.has("predict"))
     llvm::errs() << "dsopt: " << line << "\n";
   int64_t tiles = chooseTiles(*module, options, launcher);
   Stage stage = takeOptions(*module, options, launcher, runtime::spelledCommand("dsopt", argc, argv));

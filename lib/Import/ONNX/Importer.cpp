@@ -6,6 +6,7 @@
 #include "MarkIndices.h"
 #include "MeasuredValues.h"
 #include "OpTable.h"
+#include "RefusedOperators.h"
 #include "Scopes.h"
 #include "UpgradeOperators.h"
 
@@ -46,19 +47,6 @@ private:
     std::string place = nodePlace(node);
     return named(nodeName(node), place.empty() ? location : named(place, location));
   }
-  /// As the file names it.
-  static std::string operatorName(const onnx::NodeProto &node) {
-    StringRef upgraded = metadataOf(node, kUpgradedKey);
-    std::string name = upgraded.empty() ? node.op_type() : upgraded.str();
-    return node.domain().empty() ? name : node.domain() + "." + name;
-  }
-  /// "node 'x' (Op)", for messages.
-  std::string describe(const onnx::NodeProto &node) const {
-    int64_t opset = file.writtenOpset(node.domain());
-    std::string place = nodePlace(node);
-    return "node '" + nodeName(node) + "' (" + operatorName(node) +
-           (opset ? ", opset " + std::to_string(opset) : "") + ")" + (place.empty() ? "" : " of " + place);
-  }
 
   LogicalResult indexNodes();
   LogicalResult chooseLoss();
@@ -66,6 +54,7 @@ private:
   LogicalResult chooseModelType();
   LogicalResult makeFunction();
   LogicalResult bindInitializers(const onnx::NodeProto &node);
+  LogicalResult buildNodes(ArrayRef<const onnx::NodeProto *> ordered);
   LogicalResult buildNode(const onnx::NodeProto &node);
   FailureOr<SmallVector<Binding>> buildSubgraph(const onnx::GraphProto &graph,
                                                 ArrayRef<Binding> inputs) override;
@@ -115,7 +104,8 @@ LogicalResult Importer::indexNodes() {
       if (output.empty())
         continue;
       if (!producers.try_emplace(output, i).second || file.findInitializer(output) >= 0 || findInput(output))
-        return error() << describe(node) << " computes '" << output << "', which the model defines already";
+        return error() << file.describe(node) << " computes '" << output
+                       << "', which the model defines already";
     }
   return success();
 }
@@ -194,7 +184,8 @@ LogicalResult Importer::orderNodes() {
   if (loss.kind != Loss::Value && (findInput(loss.target) || producers.count(loss.target)))
     wanted.push_back(loss.target);
   auto ordered = onnx_import::orderNodes(
-      file.graph(), wanted, isGiven, [&](const onnx::NodeProto &node) { return describe(node); }, location);
+      file.graph(), wanted, isGiven, [&](const onnx::NodeProto &node) { return file.describe(node); },
+      location);
   if (failed(ordered))
     return failure();
   nodes = std::move(*ordered);
@@ -259,15 +250,30 @@ LogicalResult Importer::bindInitializers(const onnx::NodeProto &node) {
   return success();
 }
 
+/// Where all nodes are tried, those that read what a refused one gives are passed over.
+LogicalResult Importer::buildNodes(ArrayRef<const onnx::NodeProto *> ordered) {
+  std::set<std::string> refused;
+  for (const onnx::NodeProto *node : ordered) {
+    auto isRefused = [&](const std::string &name) { return refused.count(name) > 0; };
+    bool isTried = !options.triesAll || llvm::none_of(readsOf(*node), isRefused);
+    if (isTried && succeeded(buildNode(*node)))
+      continue;
+    if (!options.triesAll)
+      return failure();
+    refused.insert(node->output().begin(), node->output().end());
+  }
+  return success(refused.empty());
+}
+
 LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   const OpRow *row = findOp(node.domain(), node.op_type());
   if (!row)
-    return error() << describe(node) << " has an operator that is not available: '" << operatorName(node)
-                   << "'";
+    return error() << file.describe(node) << " has an operator that is not available: '" << operatorName(node)
+                   << "': " << familyOf(node.domain(), node.op_type()).remedy;
   int64_t opset = file.writtenOpset(node.domain());
   if (metadataOf(node, kUpgradedKey).empty() && (opset < row->since || opset > row->until))
-    return error() << describe(node) << " has operator '" << operatorName(node) << "', expected in opset "
-                   << row->since << " to " << row->until << " only";
+    return error() << file.describe(node) << " has operator '" << operatorName(node)
+                   << "', expected in opset " << row->since << " to " << row->until << " only";
   emitter.location = placeOf(node);
   if (failed(bindInitializers(node)))
     return failure();
@@ -288,7 +294,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   }
   if (succeeded(built))
     return success();
-  return error() << describe(node) << ": " << (message.empty() ? "cannot be imported" : message);
+  return error() << file.describe(node) << ": " << (message.empty() ? "cannot be imported" : message);
 }
 
 FailureOr<SmallVector<Binding>> Importer::buildSubgraph(const onnx::GraphProto &graph,
@@ -305,7 +311,7 @@ FailureOr<SmallVector<Binding>> Importer::buildSubgraph(const onnx::GraphProto &
     computed.insert_range(node.output());
   auto isGiven = [&](const std::string &name) { return !computed.contains(name); };
   auto ordered = onnx_import::orderNodes(
-      graph, wanted, isGiven, [&](const onnx::NodeProto &node) { return describe(node); }, location);
+      graph, wanted, isGiven, [&](const onnx::NodeProto &node) { return file.describe(node); }, location);
   if (failed(ordered) || failed(bindInitializers(reader)))
     return failure();
   unrolled += 1 + ordered->size();
@@ -433,11 +439,13 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
   if (failed(bindInitializers(reader)))
     return failure();
   for (const std::string &output : outputs) {
-    results.push_back(readBinding(output));
-    // Smaller ones are written as they are computed.
+    mlir::Value value = readBinding(output);
+    bool predicts = options.returns == Returns::Predictions;
+    // Those that numpy has no type for are written as they are computed.
     if (Type narrow = bindings[output].narrow;
-        options.returns != Returns::Predictions && narrow && narrow.getIntOrFloatBitWidth() == 16)
-      results.back() = emitter.convert(results.back(), narrow);
+        narrow && (predicts ? narrow.isF16() : narrow.getIntOrFloatBitWidth() == 16))
+      value = emitter.convert(value, narrow);
+    results.push_back(value && predicts ? computed(emitter, value, output, function) : value);
     if (!results.back())
       return failure();
   }
@@ -481,8 +489,7 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   func::ReturnOp::create(emitter.builder, location, results);
   function.setType(FunctionType::get(module.getContext(), function.getArgumentTypes(),
                                      llvm::to_vector(ValueRange(results).getTypes())));
-  if (failed(nameResults(function, options, outputs, results)))
-    return failure();
+  nameResults(function, options, outputs, results);
   for (auto [i, value] : llvm::enumerate(measured))
     markMeasured(function, results.size() - measured.size() + i, value);
   for (unsigned i = outputs.size(); i < results.size() - measured.size(); ++i) {
@@ -511,8 +518,8 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
     if (!read.contains(parameter.getSymName()) && !parameter->hasAttr(graph::kStatisticAttr))
       parameter.erase();
   function->moveBefore(module.getBody(), module.getBody()->end());
-  if (options.returns == Returns::Loss)
-    freezeUnreached(module);
+  if (options.returns == Returns::Loss || options.triesAll)
+    freezeUnreached(module, options.triesAll ? results : results.take_front());
   initializers.finish();
   return verify(module);
 }
@@ -539,12 +546,9 @@ LogicalResult Importer::run() {
       failed(makeFunction()))
     return failure();
   // Whoever says what each initializer is has seen that none is merged.
-  if (file.property(kParametersKey).empty())
+  if (options.returns == Returns::Loss && file.property(kParametersKey).empty())
     warnOfMergedInitializers(file, nodes, location);
-  for (const onnx::NodeProto *node : nodes)
-    if (failed(buildNode(*node)))
-      return failure();
-  if (failed(checkDeclarations(file, bindings, location)))
+  if (failed(buildNodes(nodes)) || failed(checkDeclarations(file, bindings, location)))
     return failure();
   if (options.report)
     fillReport(*options.report);

@@ -222,6 +222,7 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
   uniteScopes(file->proto);
   if (failed(inlineFunctions(file->proto, file->version, file->inlined, location)))
     return nullptr;
+  forEachNode(file->proto.graph(), [&](const onnx::NodeProto &node) { ++file->written[operatorName(node)]; });
   upgradeOperators(file->proto, file->version);
 
   std::string name = llvm::sys::path::filename(path).str();
@@ -237,7 +238,7 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
 }
 
 LogicalResult ModelFile::checkVersions(Location location) {
-  int64_t ir = proto.ir_version();
+  int64_t ir = irVersion = proto.ir_version();
   if (ir < kMinIrVersion || ir > kMaxIrVersion)
     return emitError(location) << "'" << path << "' has IR version " << ir << ", expected " << kMinIrVersion
                                << " to " << kMaxIrVersion << "; export it with "
@@ -367,6 +368,19 @@ std::string nodeName(const onnx::NodeProto &node) {
   if (!node.name().empty() || node.output_size() == 0)
     return node.name();
   return node.output(0);
+}
+
+std::string operatorName(const onnx::NodeProto &node) {
+  StringRef upgraded = metadataOf(node, kUpgradedKey);
+  std::string name = upgraded.empty() ? node.op_type() : upgraded.str();
+  return node.domain().empty() ? name : node.domain() + "." + name;
+}
+
+std::string ModelFile::describe(const onnx::NodeProto &node) const {
+  int64_t opset = writtenOpset(node.domain());
+  std::string place = nodePlace(node);
+  return "node '" + nodeName(node) + "' (" + operatorName(node) +
+         (opset ? ", opset " + std::to_string(opset) : "") + ")" + (place.empty() ? "" : " of " + place);
 }
 
 std::string nodePlace(const onnx::NodeProto &node) {

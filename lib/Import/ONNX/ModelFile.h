@@ -53,7 +53,12 @@ public:
   int64_t opset(llvm::StringRef domain) const;
   /// The same as the file has it: nodes of old versions are upgraded when it is opened.
   int64_t writtenOpset(llvm::StringRef domain) const;
+  int64_t writtenIrVersion() const { return irVersion; }
+  /// How many nodes of each operator the file has, functions' in the place of their calls.
+  const std::map<std::string, int64_t> &operators() const { return written; }
   llvm::StringRef folder() const { return directory; }
+  /// "node 'x' (Op, opset 17)", for messages.
+  std::string describe(const onnx::NodeProto &node) const;
 
   /// What the metadata say under a key; empty where they say nothing.
   std::string property(llvm::StringRef key) const;
@@ -85,9 +90,9 @@ private:
   std::string path, directory;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   onnx::ModelProto proto;
-  std::map<std::string, int64_t> inlined;
-  /// Of ONNX's operators in the file.
-  int64_t version = 0;
+  std::map<std::string, int64_t> inlined, written;
+  /// Of ONNX's operators in the file, and of the file's format.
+  int64_t version = 0, irVersion = 0;
   std::vector<Extent> extents;
   llvm::StringMap<int> byName;
   llvm::StringMap<std::string> copiedFrom;
@@ -108,6 +113,8 @@ mlir::LogicalResult untieInitializers(ModelFile &file, llvm::ArrayRef<std::strin
 
 /// A name for messages: the node's own, else its first output's.
 std::string nodeName(const onnx::NodeProto &node);
+/// Its operator as the file names it.
+std::string operatorName(const onnx::NodeProto &node);
 /// Metadata by which the Python package says where a node comes from (a module's path, a line of
 /// source), which of PyTorch's operators it was, and what the parameters are called in PyTorch.
 inline constexpr llvm::StringLiteral kModuleKey = "dsopt.module", kSourceKey = "dsopt.source",
