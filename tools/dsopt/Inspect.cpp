@@ -101,11 +101,16 @@ static void printParameters(llvm::ArrayRef<ImportReport::Initializer> rows, raw_
     int64_t elements = 0, bytes = 0;
   };
   std::map<std::pair<ImportReport::Use, std::string>, Group> groups;
+  int64_t trained = 0, elements = 0;
   for (const ImportReport::Initializer &row : rows) {
     Group &group = groups[{row.use, row.why + (row.inDoubt ? " (in doubt)" : "")}];
     group.names.push_back(row.name);
     group.elements += row.type.getNumElements();
     group.bytes += graph::numBytes(row.type);
+    if (row.use == ImportReport::Trained) {
+      ++trained;
+      elements += row.type.getNumElements();
+    }
   }
   for (auto &[key, group] : groups) {
     os << "  " << counted(group.names.size(), "initializer") << " " << nameOf(key.first) << " (" << key.second
@@ -114,7 +119,8 @@ static void printParameters(llvm::ArrayRef<ImportReport::Initializer> rows, raw_
     os << llvm::join(group.names.begin(), group.names.begin() + shown, ", ")
        << (shown < group.names.size() ? ", ..." : "") << "\n";
   }
-  os << "  -inspect=json has each of them, and -list-parameters with a loss\n";
+  os << "  " << trained << " of " << rows.size() << " initializers are trained: " << elements
+     << " elements; -inspect=json has each of them\n";
 }
 
 static void printLosses(const Inspection &found, raw_ostream &os) {

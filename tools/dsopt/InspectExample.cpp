@@ -42,10 +42,11 @@ static std::string arrayOf(const Inspection::Value &value, bool isList) {
                        .Case("f16", "f2")
                        .Case("f64", "f8")
                        .Default("");
-  if (!real.empty())
-    return "r.standard_normal(" + sizes + ").astype('" + real.str() + "')";
+  std::string cast = real.empty() ? "" : ".astype('" + real.str() + "')";
   if (value.bound > 0)
-    return "r.integers(" + std::to_string(value.bound) + ", size=" + sizes + ")";
+    return "r.integers(" + std::to_string(value.bound) + ", size=" + sizes + ")" + cast;
+  if (!real.empty())
+    return "r.standard_normal(" + sizes + ")" + cast;
   StringRef type(value.type);
   bool isInteger = type.consume_front("i") || type.consume_front("ui") || type.consume_front("si");
   if (!isInteger || !llvm::all_of(type, llvm::isDigit))
@@ -58,7 +59,10 @@ InspectExample dsopt::makeExample(const Inspection &found, const ParsedOptions &
   for (const Inspection::Value &input : found.inputs)
     if (input.isUsed)
       arrays.push_back(&input);
-  const Inspection::Loss *loss = found.losses.empty() ? nullptr : &found.losses.front();
+  auto isTrained = [](const ImportReport::Initializer &row) { return row.use == ImportReport::Trained; };
+  auto isTooWide = [](const ImportReport::Initializer &row) { return row.why == kOfDouble; };
+  bool trains = llvm::any_of(found.initializers, isTrained) && llvm::none_of(found.initializers, isTooWide);
+  const Inspection::Loss *loss = found.losses.empty() || !trains ? nullptr : &found.losses.front();
   if (loss && !loss->option.empty())
     arrays.push_back(&loss->target);
   // Rows, where they are the first dimension of all; else micro-batches one by one.

@@ -325,7 +325,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   if (tiles > 0)
     setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));
   if (std::string line = describeModelType(*module);
-      isFirst && !line.empty() && !isText && !options.has("quiet"))
+      isFirst && !line.empty() && !isText && !options.has("quiet") && !options.has("predict"))
     llvm::errs() << "dsopt: " << line << "\n";
   for (const std::string &line : optionsWithoutEffect(*module, options, configured))
     llvm::errs() << "dsopt: warning: " << line << "\n";

@@ -25,6 +25,9 @@ class OStream;
 
 namespace dsopt {
 
+/// Why weights of f64 stay as they are where nothing is trained; training refuses them.
+inline constexpr llvm::StringLiteral kOfDouble = "of f64, which is not trained";
+
 /// What the importer does about files of weights.
 enum class WeightFiles {
   Ignore,    ///< opens none; parameters are unverified

@@ -71,26 +71,36 @@ void Chooser::addFitting(const Inspection::Value &output, std::vector<Inspection
   const onnx::NodeProto *node = producer(output.name);
   int64_t count = sizes.empty() ? 1 : sizes.back();
   Inspection::Value labels{freeName("labels"), "i64", {}, std::vector<int64_t>(sizes), true, count};
-  // Classes of images are second, which labels that the model does not have cannot say.
-  if (sizes.size() >= 2 && sizes.size() <= 3 && count > 1) {
-    labels.sizes->pop_back();
-    std::string classed = " of " + std::to_string(count) + " classes";
-    bool isSoftmax = node && (node->op_type() == "Softmax" || node->op_type() == "LogSoftmax");
-    int64_t axis = -1;
-    if (isSoftmax)
-      for (const onnx::AttributeProto &attribute : node->attribute())
-        if (attribute.name() == "axis")
-          axis = attribute.i();
-    // Of probabilities the loss is taken before they are made.
-    if (isSoftmax && metadataOf(*node, "dsopt.upgraded").empty() &&
-        (axis == -1 || axis == (int64_t)sizes.size() - 1))
-      classes.push_back({"cross-entropy:" + node->input(0) + "," + labels.name,
-                         "'" + node->input(0) + "' are the scores" + classed + " that '" + output.name +
-                             "', a " + node->op_type() + ", is made of",
-                         labels});
-    else if (isProduct(output.name))
+  StringRef op = node ? StringRef(node->op_type()) : "",
+            upgraded = node ? metadataOf(*node, "dsopt.upgraded") : "";
+  op = upgraded.empty() ? op : upgraded;
+  if (op == "Softmax" || op == "LogSoftmax") {
+    // Of an old opset it is over all axes behind the first.
+    int64_t rank = sizes.size(), axis = upgraded.empty() || rank == 2 ? rank - 1 : rank;
+    for (const onnx::AttributeProto &attribute : node->attribute())
+      if (upgraded.empty() && attribute.name() == "axis")
+        axis = attribute.i() + (attribute.i() < 0 ? rank : 0);
+    if (rank >= 2 && (axis == 1 || axis == rank - 1) && sizes[axis] > 1) {
+      labels.bound = sizes[axis];
+      labels.sizes->erase(labels.sizes->begin() + axis);
       classes.push_back({"cross-entropy:" + output.name + "," + labels.name,
-                         "'" + output.name + "' may be scores" + classed, labels});
+                         "'" + output.name + "' has probabilities of " + std::to_string(labels.bound) +
+                             " classes, and the loss is taken before their " + op.str(),
+                         labels});
+    }
+  } else if (op == "Sigmoid") {
+    labels.type = "f32";
+    labels.bound = 2;
+    classes.push_back({"cross-entropy:" + output.name + "," + labels.name,
+                       "'" + output.name +
+                           "' has a probability in each place, and the loss is taken before "
+                           "their Sigmoid",
+                       labels});
+  } else if (sizes.size() >= 2 && sizes.size() <= 3 && count > 1 && isProduct(output.name)) {
+    labels.sizes->pop_back();
+    classes.push_back({"cross-entropy:" + output.name + "," + labels.name,
+                       "'" + output.name + "' may be scores of " + std::to_string(count) + " classes",
+                       labels});
   }
   std::string target = freeName("target");
   numbers.push_back({"mse:" + output.name + "," + target,
@@ -99,7 +109,7 @@ void Chooser::addFitting(const Inspection::Value &output, std::vector<Inspection
 }
 
 std::vector<Inspection::Loss> fittingLosses(const ModelFile &file, ArrayRef<Inspection::Value> outputs) {
-  std::vector<Inspection::Loss> losses, classes, numbers;
+  std::vector<Inspection::Loss> classes, numbers;
   Chooser chooser(file);
   std::string own;
   int scalars = 0;
@@ -116,13 +126,12 @@ std::vector<Inspection::Loss> fittingLosses(const ModelFile &file, ArrayRef<Insp
   else if (scalars != 1 || llvm::none_of(outputs, isNamed(own)))
     own.clear();
   if (!own.empty())
-    losses.push_back({"", "'" + own + "' is the model's own", {}});
+    return {{"", "'" + own + "' is the model's own", {}}};
   for (const Inspection::Value &output : outputs)
-    if (output.sizes && output.name != own && llvm::is_contained({"f32", "f16", "bf16", "f64"}, output.type))
+    if (output.sizes && llvm::is_contained({"f32", "f16", "bf16", "f64"}, output.type))
       chooser.addFitting(output, classes, numbers);
-  losses.insert(losses.end(), classes.begin(), classes.end());
-  losses.insert(losses.end(), numbers.begin(), numbers.end());
-  return losses;
+  classes.insert(classes.end(), numbers.begin(), numbers.end());
+  return classes;
 }
 
 } // namespace dsopt::onnx_import

@@ -54,7 +54,7 @@ FailureOr<Initializer> Initializers::make(int index) {
   Type element = type.getElementType(), narrow = isNarrow(element) ? element : Type();
   ParameterRule rule = rules.decide(tensor, element);
   if (rule.role == Role::Trained && element.isF64() && options.returns == Returns::Predictions)
-    rule = {Role::Frozen, "of f64, which is not trained"};
+    rule = {Role::Frozen, kOfDouble.str()};
   if (rule.role == Role::Trained && element.isF64())
     return emitError(location) << what
                                << " is of type f64, expected a parameter of f32, bf16 or f16: convert "
@@ -101,6 +101,10 @@ ImportReport::Initializer Initializers::rowOf(int index, RankedTensorType type, 
   if (use == ImportReport::Unused && rule.role == Role::Trained)
     row.why = "not needed for what is computed";
   row.inDoubt &= use != ImportReport::Unused;
+  if (use == ImportReport::Trained && type.getElementType().isF64()) {
+    row.use = ImportReport::Frozen;
+    row.why = kOfDouble.str();
+  }
   return row;
 }
 

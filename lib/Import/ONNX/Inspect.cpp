@@ -49,6 +49,7 @@ private:
   bool refuseInputs();
   bool tryImport();
   void sortRefused();
+  void noteUntrained();
 
   ModelFile &file;
   const ImportOptions &options;
@@ -164,7 +165,7 @@ void Inspector::readWeights() {
       continue;
     Inspection::Weights &weights = files[extent.file];
     if (weights.file.empty()) {
-      SmallString<128> path(file.folder());
+      SmallString<128> path(file.folder() == "." ? "" : file.folder());
       if (llvm::sys::path::is_absolute(extent.file))
         path = extent.file;
       else
@@ -333,8 +334,11 @@ void Inspector::sortRefused() {
     // A branch that is not taken may have any operator.
     if (found.isTried && !isWrong && !isPassed)
       missing.clear();
-    if (!missing.empty())
-      llvm::erase_if(others, isHere);
+    for (const std::string &error : errors)
+      if (isHere(error) && missing.empty())
+        refuse(operatorName(*node), familyOfChoice(node->op_type()).str(),
+               "'" + nodeName(*node) + "': " + StringRef(error).substr(place.size()).ltrim(": ").str(), 1);
+    llvm::erase_if(others, isHere);
     for (const onnx::NodeProto *one : missing) {
       Kind &kind = kinds[operatorName(*one)];
       if (kind.nodes++ == 0)
@@ -352,8 +356,22 @@ void Inspector::sortRefused() {
   if (found.refusals.empty())
     return;
   for (const std::string &output : wanted)
-    if (!refused.count(output) && !others.empty() == !refused.empty())
+    if (!refused.count(output) && others.empty())
       found.remaining.push_back(output);
+}
+
+void Inspector::noteUntrained() {
+  bool isDouble = false, isTrained = false;
+  for (const ImportReport::Initializer &row : found.initializers) {
+    isDouble |= row.why == kOfDouble;
+    isTrained |= row.use == ImportReport::Trained;
+  }
+  if (isDouble)
+    found.notes.push_back(
+        "weights of f64 are not trained: convert the model (model.float() in PyTorch), or keep "
+        "them as they are with -freeze=NAME");
+  else if (!isTrained)
+    found.notes.push_back("nothing would be trained, unless -train=NAME says what");
 }
 
 /// What the file declares, with the symbols' values; nothing where it leaves something open.
@@ -408,6 +426,7 @@ FailureOr<Inspection> Inspector::run() {
       for (Inspection::Value &value : *values)
         value.sizes = sizesOf(value, found.tried);
   }
+  noteUntrained();
   if (found.refusals.empty() || !found.remaining.empty()) {
     std::vector<Inspection::Value> usable;
     for (const Inspection::Value &output : found.outputs)

@@ -64,4 +64,8 @@ const RefusedFamily &familyOf(StringRef domain, StringRef op) {
 
 StringRef remedyForChoice() { return kChosen.remedy; }
 
+StringRef familyOfChoice(StringRef op) {
+  return op == "NonZero" || op == "Compress" ? kChosen.name : kOther.name;
+}
+
 } // namespace dsopt::onnx_import
