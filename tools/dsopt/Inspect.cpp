@@ -32,7 +32,7 @@ static std::string titleOf(const Inspection &found) {
     text += ", by " + found.producer;
   text += "; " + counted(found.nodes, "node");
   if (!found.functions.empty())
-    text += ", of " + counted(found.functions.size(), "function") + " too";
+    text += ", " + counted(found.functions.size(), "function") + " inlined";
   return text;
 }
 
@@ -87,7 +87,7 @@ static void printOperators(const Inspection &found, raw_ostream &os) {
 
 /// Each initializer, or where they are many how many of each use there are and for which reason.
 static void printParameters(llvm::ArrayRef<ImportReport::Initializer> rows, raw_ostream &os) {
-  os << "parameters  if a loss is trained\n";
+  os << "parameters  as a loss would train them\n";
   if (rows.size() <= kListed) {
     std::string table;
     llvm::raw_string_ostream stream(table);
@@ -124,7 +124,10 @@ static void printParameters(llvm::ArrayRef<ImportReport::Initializer> rows, raw_
 }
 
 static void printLosses(const Inspection &found, raw_ostream &os) {
-  os << "losses      " << (found.losses.empty() ? "none is known that fits\n" : "that fit\n");
+  os << "losses      "
+     << (!found.losses.empty() ? "that fit\n"
+         : found.isTried       ? "none is known that fits\n"
+                               : "not known\n");
   for (const Inspection::Loss &loss : found.losses) {
     os << "  " << (loss.option.empty() ? "its own" : "-loss=" + loss.option) << ": " << loss.why;
     if (!loss.option.empty()) {
@@ -132,7 +135,7 @@ static void printLosses(const Inspection &found, raw_ostream &os) {
       llvm::interleaveComma(*loss.target.sizes, os);
       os << "]";
       if (loss.target.bound)
-        os << " below " << loss.target.bound;
+        os << (loss.target.type == "i64" ? " below " + std::to_string(loss.target.bound) : " of 0 and 1");
     }
     os << "\n";
   }

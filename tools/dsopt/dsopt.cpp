@@ -158,7 +158,7 @@ static void checkPrediction(const ParsedOptions &options) {
     throw Error(1, "-log-outputs got " + options.positionals[0] + ", expected an ONNX model");
   if (!options.has("predict")) {
     for (const char *name : {"outputs", "save-outputs"})
-      if (options.has(name))
+      if (options.has(name) && !(options.has("inspect") && name == llvm::StringRef("outputs")))
         throw Error(1, std::string("option -") + name + " needs -predict");
     return;
   }

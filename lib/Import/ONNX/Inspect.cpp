@@ -44,7 +44,7 @@ private:
   void readOperators();
   void readWeights();
   void findRows();
-  bool guessSizes(size_t attempt, bool &isGuess);
+  bool guessSizes(size_t attempt);
   bool mayBeTried() const;
   bool refuseInputs();
   bool tryImport();
@@ -61,6 +61,8 @@ private:
   /// What the wanted outputs need.
   std::vector<const onnx::NodeProto *> nodes;
   llvm::StringSet<> needed;
+  /// Of what is tried, what nothing says.
+  std::map<std::string, int64_t> guesses;
   /// Initializers that are in no file.
   llvm::StringSet<> absent;
   /// Of the last import that was tried.
@@ -202,12 +204,11 @@ void Inspector::findRows() {
 
 /// Fills in the sizes of inputs, those that nothing gives with what is tried in this attempt; false where the
 /// rank of one that is needed is unknown.
-bool Inspector::guessSizes(size_t attempt, bool &isGuess) {
+bool Inspector::guessSizes(size_t attempt) {
   std::map<std::string, int64_t> &sizes = found.tried;
   sizes = options.dims;
-  isGuess = false;
+  guesses.clear();
   bool areKnown = true;
-  std::map<std::string, int64_t> guesses;
   for (const Inspection::Value &input : found.inputs) {
     if (!input.isUsed)
       continue;
@@ -229,8 +230,10 @@ bool Inspector::guessSizes(size_t attempt, bool &isGuess) {
       }
     }
   }
-  for (auto &[symbol, guess] : guesses)
-    isGuess |= sizes.try_emplace(symbol, guess).second;
+  // What one input's first axis says counts for others' axes.
+  for (auto &[symbol, size] : sizes)
+    guesses.erase(symbol);
+  sizes.insert(guesses.begin(), guesses.end());
   return areKnown;
 }
 
@@ -370,7 +373,7 @@ void Inspector::noteUntrained() {
     found.notes.push_back(
         "weights of f64 are not trained: convert the model (model.float() in PyTorch), or keep "
         "them as they are with -freeze=NAME");
-  else if (!isTrained)
+  else if (!isTrained && found.refusals.empty())
     found.notes.push_back("nothing would be trained, unless -train=NAME says what");
 }
 
@@ -398,17 +401,21 @@ FailureOr<Inspection> Inspector::run() {
   if (failed(readValues()) || failed(initializers.readRules()))
     return failure();
   findRows();
-  bool isGuess = false, isWhole = false;
-  if (guessSizes(0, isGuess) && mayBeTried() && refuseInputs()) {
+  bool isWhole = false;
+  if (guessSizes(0) && mayBeTried() && refuseInputs()) {
     isWhole = tryImport();
     std::vector<std::string> first = errors;
-    for (size_t attempt = 1; !isWhole && isGuess && attempt < std::size(kTried); ++attempt) {
-      guessSizes(attempt, isGuess);
+    for (size_t attempt = 1; !isWhole && !guesses.empty() && attempt < std::size(kTried); ++attempt) {
+      guessSizes(attempt);
       isWhole = tryImport();
     }
     if (!isWhole) {
-      guessSizes(0, isGuess);
+      guessSizes(0);
       errors = first;
+      for (auto &[symbol, guess] : guesses)
+        for (std::string &error : errors)
+          error += "; tried with " + symbol + "=" + std::to_string(guess) + ", -dim=" + symbol +
+                   "=N gives its size";
     }
     found.isTried =
         isWhole || llvm::any_of(errors, [](StringRef error) { return error.starts_with("node '"); });

@@ -66,7 +66,7 @@ void dsopt::listParameters(ArrayRef<ImportReport::Initializer> initializers, boo
   int64_t trained = 0, elements = 0, bytes = 0;
   for (const ImportReport::Initializer &one : initializers) {
     rows.push_back({one.name, textOf(one.type), std::to_string(graph::numBytes(one.type)),
-                    nameOf(one.use).str(), one.why});
+                    nameOf(one.use).str(), one.why + (one.inDoubt ? " (in doubt)" : "")});
     if (one.use != ImportReport::Trained)
       continue;
     ++trained;
