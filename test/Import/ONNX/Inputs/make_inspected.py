@@ -43,6 +43,7 @@ write("classifier.onnx", [product, node("Mul", "y scale", "z"), node("Softmax", 
       rows, [value("p", ["batch", 5]), value("choice", ["batch"], TensorProto.INT64)], [*weights, number("scale", np.float32(1.5))])
 # The same of an old opset, where the softmax is written anew.
 write("old.onnx", [product, node("Softmax", "y", "p")], rows, [value("p", ["batch", 5])], weights, opset=9)
+write("heads.onnx", [node("MatMul", "x w", "a"), node("MatMul", "x v", "c")], rows, [value("a"), value("c")], [tensor("w", 6, 5), tensor("v", 6, 3)])
 # One number is no class.
 write("regression.onnx", [node("MatMul", "x v", "y")], rows, [value("y", ["batch", 1])], [tensor("v", 6, 1)])
 write("binary.onnx", [node("MatMul", "x v", "s"), node("Sigmoid", "s", "p")], rows, [value("p", ["batch", 1])], [tensor("v", 6, 1)])
