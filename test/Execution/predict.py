@@ -130,8 +130,8 @@ with tempfile.TemporaryDirectory() as folder:
         check(np.allclose(got["y"], x @ w[0], rtol=2e-2, atol=5e-2) and np.allclose(got["same"][0], w[0], rtol=1e-2), f"{type}: {got['y']}")
 
     # Nothing is said of what is trained, of constants, doubts and equal weights that may be merged.
-    write(place("quiet.onnx"), [node("LayerNormalization", "x one zero", "a"), node("LayerNormalization", "a one zero", "b"), node("Mul", "b scale", "c"), node("Mul", "c onnx::Mul_7", "y")],
-          [value("x", (ROWS, 5))], [initializer("one", np.ones(5, np.float32)), initializer("zero", np.zeros(5, np.float32)), initializer("scale", 1.5), initializer("onnx::Mul_7", x[0])],
+    write(place("quiet.onnx"), [node("LayerNormalization", "x one zero", "a"), node("LayerNormalization", "a one zero", "b"), node("Mul", "b scale", "c"), node("Sub", "c onnx::Sub_7", "y")],
+          [value("x", (ROWS, 5))], [initializer("one", np.ones(5, np.float32)), initializer("zero", np.zeros(5, np.float32)), initializer("scale", 1.5), initializer("onnx::Sub_7", x[0])],
           [value("y", (ROWS, 5))])
     command = [place("quiet.onnx"), f"-data={place('micro.npz')}"]
     said = execute([dsopt, "predict", *command, f"-save-outputs={place('q.npz')}"]).stderr
