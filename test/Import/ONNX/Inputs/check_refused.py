@@ -25,8 +25,8 @@ FAMILIES = [
     ("ai.onnx.ml", "'zipmap': False", "ai.onnx.ml.ZipMap"),
     ("data-decided shape", "nms=False", "NonMaxSuppression"),
     ("data-decided shape", "torch.where(mask, x, 0) for x[mask]", "Unique"),
-    ("onnxruntime", "use the file before it", "com.microsoft.FusedMatMul com.microsoft.BiasGelu com.microsoft.SkipLayerNormalization com.microsoft.Attention "
-     "com.microsoft.FusedConv com.microsoft.nchwc.Conv com.ms.internal.nhwc.Conv"),
+    ("onnxruntime", "use the file before it", "com.microsoft.FusedMatMul com.microsoft.BiasGelu com.microsoft.Attention "
+     "com.microsoft.SkipLayerNormalization com.microsoft.FusedConv com.microsoft.nchwc.Conv com.ms.internal.nhwc.Conv"),
     ("text", "begin the model behind it", "StringNormalizer StringConcat StringSplit RegexFullMatch TfIdfVectorizer com.microsoft.Tokenizer "
      "ai.onnx.contrib.BertTokenizer"),
     ("training", "use the model that it was made from", "ai.onnx.preview.training.Adam ai.onnx.preview.training.Gradient com.microsoft.SoftmaxGrad"),
