@@ -9,7 +9,8 @@
 
 namespace dsopt::onnx_import {
 
-/// The losses that fit these outputs: the model's own where it has one, else those of classes, then of numbers.
+/// The losses that fit these outputs: the model's own where it has one, else those of classes, then of
+/// numbers.
 std::vector<Inspection::Loss> fittingLosses(const ModelFile &file, llvm::ArrayRef<Inspection::Value> outputs);
 
 } // namespace dsopt::onnx_import
