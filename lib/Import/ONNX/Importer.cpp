@@ -335,7 +335,7 @@ mlir::Value Importer::readBinding(StringRef name) {
   bool isLoss = options.returns == Returns::Loss;
   if (!binding.value)
     error() << (isLoss ? "the loss reads '" : "output '") << name
-            << (isLoss ? "', which is no tensor" : "' is no tensor");
+            << (isLoss ? "', which is no tensor" : "' is no tensor; -outputs=GLOB chooses others");
   return binding.value;
 }
 

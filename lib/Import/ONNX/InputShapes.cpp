@@ -2,6 +2,7 @@
 
 #include "InputShapes.h"
 
+#include "RefusedOperators.h"
 #include "Tensors.h"
 
 #include <set>
@@ -214,6 +215,8 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
   if (!input.type().has_tensor_type())
     return error() << "input '" << input.name() << "' is no tensor, expected one";
   const onnx::TypeProto_Tensor &tensor = input.type().tensor_type();
+  if (tensor.elem_type() == onnx::TensorProto::STRING)
+    return error() << "input '" << input.name() << "' is of text: " << remedyForText();
   Type element = elementType(tensor.elem_type(), "input '" + input.name() + "'", location, Types::WithSmall);
   if (!element)
     return failure();

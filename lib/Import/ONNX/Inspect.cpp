@@ -248,12 +248,16 @@ bool Inspector::mayBeTried() const {
   return true;
 }
 
+static bool isNoTensor(const Inspection::Value &value) {
+  return llvm::is_contained({"sequence", "optional", "map"}, value.type);
+}
+
 /// Refuses inputs that are no tensors of numbers; whether there are none.
 bool Inspector::refuseInputs() {
   for (const Inspection::Value &input : found.inputs)
     if (input.isUsed && input.type == "string")
-      refuse("input '" + input.name + "'", "text", familyOf("", "StringNormalizer").remedy.str());
-    else if (input.isUsed && llvm::is_contained({"sequence", "optional", "map", ""}, input.type))
+      refuse("input '" + input.name + "'", "text", remedyForText().str());
+    else if (input.isUsed && isNoTensor(input))
       refuse("input '" + input.name + "'", "other", "it is no tensor: export a model that takes tensors");
   return found.refusals.empty();
 }
@@ -322,6 +326,13 @@ void Inspector::sortRefused() {
   std::map<std::string, Kind> kinds;
   std::vector<std::string> others = errors;
   std::set<std::string> refused;
+  for (const Inspection::Value &output : found.outputs)
+    if (llvm::is_contained(wanted, output.name) && isNoTensor(output)) {
+      refuse("output '" + output.name + "'", "other", "it is a " + output.type + ", no tensor");
+      std::string said = "output '" + output.name + "' is no tensor";
+      llvm::erase_if(others, [&](StringRef error) { return error.starts_with(said); });
+      refused.insert(output.name);
+    }
   for (const onnx::NodeProto *node : nodes) {
     auto isRefused = [&](const std::string &name) { return refused.count(name) > 0; };
     std::vector<const onnx::NodeProto *> missing;
@@ -417,8 +428,9 @@ FailureOr<Inspection> Inspector::run() {
           error += "; tried with " + symbol + "=" + std::to_string(guess) + ", -dim=" + symbol +
                    "=N gives its size";
     }
-    found.isTried =
-        isWhole || llvm::any_of(errors, [](StringRef error) { return error.starts_with("node '"); });
+    found.isTried = isWhole || llvm::any_of(errors, [](StringRef error) {
+                      return error.starts_with("node '") || error.starts_with("output '");
+                    });
   }
   std::vector<std::string> said = found.notes;
   sortRefused();

@@ -64,6 +64,8 @@ const RefusedFamily &familyOf(StringRef domain, StringRef op) {
 
 StringRef remedyForChoice() { return kChosen.remedy; }
 
+StringRef remedyForText() { return kText.remedy; }
+
 StringRef familyOfChoice(StringRef op) {
   return op == "NonZero" || op == "Compress" ? kChosen.name : kOther.name;
 }

@@ -17,6 +17,8 @@ const RefusedFamily &familyOf(llvm::StringRef domain, llvm::StringRef op);
 
 /// What one can do where data decide how many elements are chosen.
 llvm::StringRef remedyForChoice();
+/// What one can do about an input of text.
+llvm::StringRef remedyForText();
 /// The family of an operator that is refused where data decide its result's shape; "other" for all else.
 llvm::StringRef familyOfChoice(llvm::StringRef op);
 

@@ -82,6 +82,8 @@ write("refused.onnx", [product, node("FusedGelu", "y", "fused", "com.microsoft")
                        node("Softmax", "y", "p")], rows,
       [value("behind"), value("p", ["batch", 5]), value("q", None, TensorProto.UINT8), value("found", None, TensorProto.INT64), value("unique"),
        value("other", None, TensorProto.BOOL)], [*weights, number("zero", np.float32(0))], domains=["com.microsoft"])
+write("pieces.onnx", [product, node("SplitToSequence", "y", "pieces")], rows,
+      [helper.make_tensor_sequence_value_info("pieces", TensorProto.FLOAT, None), value("y", ["batch", 5])], weights)
 # Which branch is taken is known: what is in the other one counts nothing.
 branches = [helper.make_graph([node(op, "y", name)], name, [], [value(name)]) for op, name in (("Relu", "taken"), ("Unique", "other"))]
 write("branch.onnx", [product, node("If", "yes", "z", then_branch=branches[0], else_branch=branches[1])], rows, [value("z", ["batch", 5])],
