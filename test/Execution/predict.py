@@ -26,12 +26,17 @@ with tempfile.TemporaryDirectory() as folder:
     nodes = [node("MatMul", "x w0", "first"), node("Tanh", "first", "t0"), node("MatMul", "t0 w1", "second"), node("Tanh", "second", "t1"),
              node("MatMul", "t1 w2", "logits"), node("ReduceMean", "second", "mean", keepdims=0), node("ArgMax", "logits", "choice", axis=1, keepdims=0),
              node("Transpose", "logits", "turned", perm=[1, 0]), node("Reshape", "second shape", "folded"),
-             node("Greater", "logits zero", "positive"), node("SoftmaxCrossEntropyLoss", "logits labels", "loss")]
+             node("Greater", "logits zero", "positive"), node("SoftmaxCrossEntropyLoss", "logits labels", "loss"), node("Not", "yes", "no")]
     outputs = [value("loss"), value("logits", (ROWS, 6)), value("first", (ROWS, 8)), value("mean"), value("choice", (ROWS,), TensorProto.INT64),
-               value("turned", (6, ROWS)), value("folded", (ROWS, 2, 4)), value("positive", (ROWS, 6), TensorProto.BOOL), value("x", (ROWS, 5))]
+               value("turned", (6, ROWS)), value("folded", (ROWS, 2, 4)), value("positive", (ROWS, 6), TensorProto.BOOL), value("x", (ROWS, 5)),
+               value("w0", (5, 8)), value("shape", (3,), TensorProto.INT64), value("no", (), TensorProto.BOOL)]
     write(place("m.onnx"), nodes, [value("x", (ROWS, 5)), value("labels", (ROWS,), TensorProto.INT64)],
-          [*(initializer(f"w{i}", one) for i, one in enumerate(w)), initializer("shape", np.array([ROWS, 2, 4])), initializer("zero", 0.0)], outputs)
-    chosen = [f"-outputs={glob}" for glob in ("logits", "first", "mean", "choice", "turned", "folded", "positive")]
+          [*(initializer(f"w{i}", one) for i, one in enumerate(w)), initializer("shape", np.array([ROWS, 2, 4])), initializer("zero", 0.0),
+           initializer("yes", np.array(True))], outputs)
+    # The last four are an input, a parameter and constants themselves.
+    names = ["logits", "first", "mean", "choice", "turned", "folded", "positive", "x", "w0", "shape", "no"]
+    apart = ("mean", "turned", "w0", "shape", "no")  # no rows of the data
+    chosen = [f"-outputs={name}" for name in names]
 
     def predict(data, *options, status=0):
         file = place("outputs.npz")
@@ -47,10 +52,11 @@ with tempfile.TemporaryDirectory() as folder:
         second = np.tanh(first) @ w[1]
         logits = np.tanh(second) @ w[2]
         return {"first": first, "logits": logits, "mean": second.mean((1, 2)), "choice": logits.argmax(-1), "turned": logits.transpose(0, 2, 1),
-                "folded": second.reshape(-1, ROWS, 2, 4), "positive": logits > 0}
+                "folded": second.reshape(-1, ROWS, 2, 4), "positive": logits > 0, "x": x, "w0": np.stack([w[0]] * len(x)),
+                "shape": np.stack([np.array([ROWS, 2, 4])] * len(x)), "no": np.zeros(len(x), bool)}
 
     def same(got, want, what):
-        check(list(got) == [name for name in ("logits", "first", "mean", "choice", "turned", "folded", "positive")], f"{what}: {list(got)}")
+        check(list(got) == names, f"{what}: {list(got)}")
         for name, array in want.items():
             check(got[name].shape == array.shape and got[name].dtype == (array.dtype if array.dtype != np.float64 else np.float32),
                   f"{what}: {name} is {got[name].dtype} {got[name].shape}, expected {array.dtype} {array.shape}")
@@ -68,7 +74,7 @@ with tempfile.TemporaryDirectory() as folder:
         files["micro.npz"].add(file)
         got, file = predict("rows.npz", *chosen, *layout)
         last = np.concatenate([x.reshape(-1, 5)[:23], x.reshape(-1, 5)[22:23]]).reshape(6, ROWS, 5)
-        want = {name: array if name in ("mean", "turned") else array.reshape(24, *array.shape[2:])[:23] for name, array in expected(last).items()}
+        want = {name: array if name in apart else array.reshape(24, *array.shape[2:])[:23] for name, array in expected(last).items()}
         same(got, want, f"rows {layout}")
         files["rows.npz"].add(file)
     check(all(len(one) == 1 for one in files.values()), f"layouts write different files: {files}")
@@ -114,11 +120,49 @@ with tempfile.TemporaryDirectory() as folder:
     execute([dsopt, place("norm.onnx"), "-run", f"-data={place('train.npz')}", "-steps=3", f"-save-weights={place('nw')}", "-quiet"])
     check(not np.allclose(norm(f"-weights={place('nw')}")["y"], got["y"], atol=1e-3), "the trained statistics are not taken")
 
+    # Halves stay halves, also of a model that is stored in them; numpy has no bfloat16.
+    for type, element in ((TensorProto.FLOAT16, np.float16), (TensorProto.BFLOAT16, np.float32)):
+        write(place("half.onnx"), [node("MatMul", "x w", "y"), node("Identity", "w", "same")], [value("x", (ROWS, 5), type)],
+              [initializer("w", w[0], type)], [value("y", (ROWS, 8), type), value("same", (5, 8), type)])
+        np.savez(place("half.npz"), x=x.astype(np.float16 if type == TensorProto.FLOAT16 else np.float32))
+        said = execute([dsopt, "predict", place("half.onnx"), f"-data={place('half.npz')}", f"-save-outputs={place('h.npz')}"]).stderr
+        check(said == "", f"what is said of training where nothing trains: {said}")
+        got = np.load(place("h.npz"))
+        check(got["y"].dtype == got["same"].dtype == element, f"{type}: {got['y'].dtype} and {got['same'].dtype}, expected {element}")
+        check(np.allclose(got["y"], x @ w[0], rtol=2e-2, atol=5e-2) and np.allclose(got["same"][0], w[0], rtol=1e-2), f"{type}: {got['y']}")
+
+    # Nothing is said of what is trained, of constants, doubts and equal weights that may be merged.
+    write(place("quiet.onnx"), [node("LayerNormalization", "x one zero", "a"), node("LayerNormalization", "a one zero", "b"),
+                                node("Mul", "b scale", "c"), node("Sub", "c onnx::Sub_7", "y")], [value("x", (ROWS, 5))],
+          [initializer("one", np.ones(5, np.float32)), initializer("zero", np.zeros(5, np.float32)), initializer("scale", 1.5),
+           initializer("onnx::Sub_7", x[0])], [value("y", (ROWS, 5))])
+    command = [place("quiet.onnx"), f"-data={place('micro.npz')}"]
+    said = execute([dsopt, "predict", *command, f"-save-outputs={place('q.npz')}"]).stderr
+    check(said == "", f"predict says: {said}")
+    said = execute([dsopt, place("quiet.onnx"), "-loss=mse:y,t", "-plan"]).stderr
+    check("dsopt: 3 of 4 initializers are trained" in said, f"training says: {said}")
+    check("'one' is the scale or bias of 2 operations" in said and "'scale' (one number)" in said, f"training says: {said}")
+
+    # Parameters of float64 are not trained, and take part as they are.
+    write(place("double.onnx"), [node("MatMul", "x w", "y")], [value("x", (ROWS, 5), TensorProto.DOUBLE)],
+          [initializer("w", w[0].astype(np.float64))], [value("y", (ROWS, 8), TensorProto.DOUBLE)])
+    execute([dsopt, "predict", place("double.onnx"), f"-data={place('micro.npz')}", f"-save-outputs={place('d.npz')}"])
+    got = np.load(place("d.npz"))["y"]
+    check(got.dtype == np.float64 and np.allclose(got, x.astype(np.float64) @ w[0].astype(np.float64), rtol=1e-12), f"float64: {got}")
+
+    # All arrays that are missing are said at once.
+    np.savez(place("none.npz"), other=x)
+    done = execute([dsopt, "predict", place("m.onnx"), f"-data={place('none.npz')}", "-save-outputs=o.npz", "-outputs=loss"], 1).stderr
+    check("no array 'x' for the input f32 [4, 5], no array 'labels' for the input i64 [4]; the file has other" in done, done)
+    write(place("open.onnx"), [node("Add", "a b", "c"), node("Add", "c d", "y")], [value(name, ("n", 3)) for name in "abd"], [],
+          [value("y", ("n", 3))])
+    done = execute([dsopt, "predict", place("open.onnx"), f"-data={place('none.npz')}", "-save-outputs=o.npz"], 1).stderr
+    check("the data has no array for input 'a', 'b', 'd', whose shape the model leaves open" in done, done)
+
     # What cannot be written.
     for options, message in [
         (["-outputs=logit"], "-outputs=logit matches no output of the model: loss, logits"),
         (["-outputs=loss"], "no array 'labels'"),
-        (["-outputs=x"], "output 'x' is an input itself"),
         (["-outputs=logits", "-metric=accuracy"], "option -metric is about the loss"),
         (["-outputs=logits", "-shuffle"], "option -shuffle does not go with -predict"),
         (["-outputs=logits", f"-save-outputs={folder}/none/file.npz"], "none"),

@@ -92,13 +92,11 @@ static Dimension openDimension(const ParsedOptions &options) {
   return open;
 }
 
-/// Imports the model; a dimension with several values has size number `variant`.
-static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path,
-                                         const ParsedOptions &options, ImportReport &report, bool warns,
-                                         size_t variant = 0) {
+/// What the options say of the import; a dimension with several values has size number `variant`.
+static ImportOptions importOptions(const std::string &path, const ParsedOptions &options,
+                                   size_t variant = 0) {
   ImportOptions import;
   import.path = path;
-  import.report = &report;
   import.loss = options.text("loss");
   import.returns = options.has("predict") ? Returns::Predictions : Returns::Loss;
   import.predicted = options.list("outputs");
@@ -142,6 +140,15 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
       import.paddedDims.insert(name);
   }
   import.inputs = options.pairList("input");
+  return import;
+}
+
+/// Imports the model; a dimension with several values has size number `variant`.
+static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path,
+                                         const ParsedOptions &options, ImportReport &report, bool warns,
+                                         size_t variant = 0) {
+  ImportOptions import = importOptions(path, options, variant);
+  import.report = &report;
   Messages messages(context);
   ScopedDiagnosticHandler quiet(&context, [&](Diagnostic &diagnostic) {
     return success(!warns && diagnostic.getSeverity() == DiagnosticSeverity::Warning);
@@ -196,6 +203,18 @@ OwningOpRef<ModuleOp> dsopt::readSource(MLIRContext &context, const ParsedOption
   (void)openDimension(options);
   const std::string &path = options.positionals[0];
   return isStage(path) ? readModule(context, path) : importModel(context, path, options, report, warns);
+}
+
+Inspection dsopt::inspectSource(MLIRContext &context, const ParsedOptions &options) {
+  const std::string &path = options.positionals[0];
+  if (isStage(path))
+    throw Error(1, "-inspect got " + path + ", expected an ONNX model");
+  (void)openDimension(options);
+  Messages messages(context);
+  FailureOr<Inspection> found = inspectONNX(context, importOptions(path, options));
+  if (failed(found))
+    messages.fail("cannot inspect " + path);
+  return std::move(*found);
 }
 
 Stage dsopt::takeOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher,

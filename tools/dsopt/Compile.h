@@ -9,7 +9,7 @@
 #define DSOPT_TOOLS_DSOPT_COMPILE_H
 
 #include "Messages.h"
-#include "dsopt/Import/ImportONNX.h"
+#include "dsopt/Import/InspectONNX.h"
 #include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Runtime/Options.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -24,6 +24,8 @@ bool isStage(llvm::StringRef path);
 mlir::OwningOpRef<mlir::ModuleOp> readSource(mlir::MLIRContext &context,
                                              const runtime::ParsedOptions &options, ImportReport &report,
                                              bool warns = true);
+/// Looks into the model that the options name.
+Inspection inspectSource(mlir::MLIRContext &context, const runtime::ParsedOptions &options);
 /// Writes the options into the module; its stage.
 Stage takeOptions(mlir::ModuleOp module, const runtime::ParsedOptions &options, const LauncherInfo &launcher,
                   const std::string &command);

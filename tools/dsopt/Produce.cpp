@@ -103,8 +103,9 @@ static std::string cacheFolder() {
 }
 
 bool makesObjects(const ParsedOptions &options) {
-  bool isText = options.has("plan") || options.has("list-parameters") || options.has("print-pipeline") ||
-                options.has("tune") || (options.has("emit") && options.text("emit") != "obj");
+  bool isText = options.has("plan") || options.has("inspect") || options.has("list-parameters") ||
+                options.has("print-pipeline") || options.has("tune") ||
+                (options.has("emit") && options.text("emit") != "obj");
   return !isText;
 }
 

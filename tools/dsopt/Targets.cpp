@@ -24,7 +24,7 @@ dsopt::Targets::Targets(const ParsedOptions &options) {
     each.push_back(options);
     return;
   }
-  for (const char *name : {"run", "emit", "list-parameters", "print-pipeline"})
+  for (const char *name : {"run", "emit", "inspect", "list-parameters", "print-pipeline"})
     if (options.has(name))
       throw Error(1, std::string("-target=") + kBoth + " makes one executable for both: with -" + name +
                          " give one of them");

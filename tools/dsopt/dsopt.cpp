@@ -13,6 +13,7 @@
 #include "Effects.h"
 #include "GemmTable.h"
 #include "ImportReport.h"
+#include "Inspect.h"
 #include "Messages.h"
 #include "ModelOptions.h"
 #include "Output.h"
@@ -158,7 +159,7 @@ static void checkPrediction(const ParsedOptions &options) {
       throw Error(1, std::string("-") + name + " got " + options.positionals[0] + ", expected an ONNX model");
   if (!options.has("predict")) {
     for (const char *name : {"outputs", "save-outputs"})
-      if (options.has(name))
+      if (options.has(name) && !(options.has("inspect") && name == llvm::StringRef("outputs")))
         throw Error(1, std::string("option -") + name + " needs -predict");
     return;
   }
@@ -295,6 +296,14 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   checkOptimizer(options, context);
   std::string path = options.positionals[0];
   checkName(path);
+  if (options.has("inspect")) {
+    Inspection found = inspectSource(context, options);
+    writeText(options.text("o"), [&](llvm::raw_ostream &out) {
+      printInspection(found, options, out);
+      return true;
+    });
+    return;
+  }
   bool isText = isStage(path);
   bool reports = options.text("report") == "import";
   if (reports && isText)
@@ -307,7 +316,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
     return;
   }
   if (std::string line = summarizeParameters(report.initializers);
-      isFirst && !line.empty() && !options.has("quiet"))
+      isFirst && !line.empty() && !options.has("quiet") && !options.has("predict"))
     llvm::errs() << "dsopt: " << line << "\n";
   int64_t tiles = chooseTiles(*module, options, launcher);
   Stage stage = takeOptions(*module, options, launcher, runtime::spelledCommand("dsopt", argc, argv));
@@ -317,7 +326,7 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
   if (tiles > 0)
     setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));
   if (std::string line = describeModelType(*module);
-      isFirst && !line.empty() && !isText && !options.has("quiet"))
+      isFirst && !line.empty() && !isText && !options.has("quiet") && !options.has("predict"))
     llvm::errs() << "dsopt: " << line << "\n";
   for (const std::string &line : optionsWithoutEffect(*module, options, configured))
     llvm::errs() << "dsopt: warning: " << line << "\n";

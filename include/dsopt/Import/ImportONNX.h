@@ -19,7 +19,14 @@
 #include <string>
 #include <vector>
 
+namespace llvm::json {
+class OStream;
+} // namespace llvm::json
+
 namespace dsopt {
+
+/// Why weights of f64 stay as they are where nothing is trained; training refuses them.
+inline constexpr llvm::StringLiteral kOfDouble = "of f64, which is not trained";
 
 /// What the importer does about files of weights.
 enum class WeightFiles {
@@ -103,6 +110,8 @@ struct ImportOptions {
   BatchNorm batchNorm = BatchNorm::Model;
   /// Whether that is a choice, which exporters' habits are no reason to doubt.
   bool batchNormIsSaid = false;
+  /// Whether all nodes are looked at, though some are refused: each of those gives an error.
+  bool triesAll = false;
   /// Where external data lies; empty: beside the model.
   std::string weightsFolder;
   /// Where weights that are not plain bytes in a file of the model are written.
@@ -123,6 +132,10 @@ void listOperators(llvm::raw_ostream &os);
 /// Prints what became of each initializer: name, type, bytes, its use and the rule that decided, as a table
 /// or as JSON.
 void listParameters(llvm::ArrayRef<ImportReport::Initializer> initializers, bool json, llvm::raw_ostream &os);
+/// The array of the same as JSON, as a value of what is being written.
+void writeParameters(llvm::ArrayRef<ImportReport::Initializer> initializers, llvm::json::OStream &json);
+/// "trained", "frozen", "constant" or "unused".
+llvm::StringRef nameOf(ImportReport::Use use);
 /// The rows of a module that was imported already: its parameters.
 std::vector<ImportReport::Initializer> parametersOf(mlir::ModuleOp module);
 /// One line that counts what is trained, and what is not and why; empty where all is, but for numbers.

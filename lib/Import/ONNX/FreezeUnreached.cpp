@@ -8,9 +8,11 @@
 using namespace mlir;
 using namespace dsopt;
 
-void dsopt::onnx_import::freezeUnreached(ModuleOp module) {
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
-  SmallVector<Value> open{forward.front().getTerminator()->getOperand(0)};
+void dsopt::onnx_import::freezeUnreached(ModuleOp module, ArrayRef<Value> results) {
+  SmallVector<Value> open;
+  for (Value result : results)
+    if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
+      open.push_back(result);
   llvm::DenseSet<Operation *> seen;
   llvm::StringSet<> reached;
   while (!open.empty()) {

@@ -7,9 +7,9 @@
 
 namespace dsopt::onnx_import {
 
-/// Freezes the parameters that the loss, `@forward`'s first result, does not depend on by what has a
-/// derivative: those behind a rounding, a comparison or an index.
-void freezeUnreached(mlir::ModuleOp module);
+/// Freezes the parameters that none of these results of `@forward` depends on by what has a derivative: those
+/// behind a rounding, a comparison or an index.
+void freezeUnreached(mlir::ModuleOp module, llvm::ArrayRef<mlir::Value> results);
 
 } // namespace dsopt::onnx_import
 

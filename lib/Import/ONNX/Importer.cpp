@@ -8,6 +8,7 @@
 #include "MarkIndices.h"
 #include "MeasuredValues.h"
 #include "OpTable.h"
+#include "RefusedOperators.h"
 #include "Scopes.h"
 #include "UpgradeOperators.h"
 
@@ -247,22 +248,30 @@ LogicalResult Importer::bindInitializers(ArrayRef<std::string> names) {
   return success();
 }
 
+/// Where all nodes are tried, those that read what a refused one gives are passed over.
 LogicalResult Importer::buildNodes(ArrayRef<const onnx::NodeProto *> ordered) {
+  std::set<std::string> refused;
   for (const onnx::NodeProto *node : ordered) {
+    auto isRefused = [&](const std::string &name) { return refused.count(name) > 0; };
+    bool isTried = !options.triesAll || llvm::none_of(readsOf(*node), isRefused);
     bool isOptional = llvm::all_of(node->output(), [&](auto &name) { return optional.contains(name); });
     size_t before = unrolled;
     std::string problem;
-    if (succeeded(isOptional ? withoutErrors(problem, location, [&] { return buildNode(*node); })
-                             : buildNode(*node)))
+    if (isTried && succeeded(isOptional ? withoutErrors(problem, location, [&] { return buildNode(*node); })
+                                        : buildNode(*node)))
       continue;
-    if (!isOptional)
+    if (isTried && isOptional) {
+      unrolled = before;
+      for (const std::string &output : node->output())
+        if (!output.empty())
+          bindings[output] = {{}, {}, {}, {}, problem};
+      continue;
+    }
+    if (!options.triesAll)
       return failure();
-    unrolled = before;
-    for (const std::string &output : node->output())
-      if (!output.empty())
-        bindings[output] = {{}, {}, {}, {}, problem};
+    refused.insert(node->output().begin(), node->output().end());
   }
-  return success();
+  return success(refused.empty());
 }
 
 LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
@@ -273,7 +282,7 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   const OpRow *row = findOp(node.domain(), node.op_type());
   if (!row)
     return error() << file.describe(node) << " has an operator that is not available: '" << operatorName(node)
-                   << "'";
+                   << "': " << familyOf(node.domain(), node.op_type()).remedy;
   int64_t opset = file.writtenOpset(node.domain());
   if (metadataOf(node, kUpgradedKey).empty() && (opset < row->since || opset > row->until))
     return error() << file.describe(node) << " has operator '" << operatorName(node)
@@ -327,7 +336,7 @@ mlir::Value Importer::readBinding(StringRef name) {
   bool isLoss = options.returns == Returns::Loss;
   if (!binding.value)
     error() << (isLoss ? "the loss reads '" : "output '") << name
-            << (isLoss ? "', which is no tensor" : "' is no tensor");
+            << (isLoss ? "', which is no tensor" : "' is no tensor; -outputs=GLOB chooses others");
   return binding.value;
 }
 
@@ -376,11 +385,13 @@ FailureOr<SmallVector<mlir::Value>> Importer::buildOutputs() {
   if (failed(bindInitializers(outputs)))
     return failure();
   for (const std::string &output : outputs) {
-    results.push_back(readBinding(output));
-    // Smaller ones are written as they are computed.
+    mlir::Value value = readBinding(output);
+    bool predicts = options.returns == Returns::Predictions;
+    // Those that numpy has no type for are written as they are computed.
     if (Type narrow = bindings[output].narrow;
-        options.returns != Returns::Predictions && narrow && narrow.getIntOrFloatBitWidth() == 16)
-      results.back() = emitter.convert(results.back(), narrow);
+        narrow && (predicts ? narrow.isF16() : narrow.getIntOrFloatBitWidth() == 16))
+      value = emitter.convert(value, narrow);
+    results.push_back(value && predicts ? computed(emitter, value, output, function) : value);
     if (!results.back())
       return failure();
   }
@@ -422,8 +433,7 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   func::ReturnOp::create(emitter.builder, location, results);
   function.setType(FunctionType::get(module.getContext(), function.getArgumentTypes(),
                                      llvm::to_vector(ValueRange(results).getTypes())));
-  if (failed(nameResults(function, options, outputs, results)))
-    return failure();
+  nameResults(function, options, outputs, results);
   for (auto [i, value] : llvm::enumerate(measured))
     markMeasured(function, results.size() - measured.size() + i, value);
   for (unsigned i = outputs.size(); i < results.size() - measured.size(); ++i) {
@@ -452,8 +462,8 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
     if (!read.contains(parameter.getSymName()) && !parameter->hasAttr(graph::kStatisticAttr))
       parameter.erase();
   function->moveBefore(module.getBody(), module.getBody()->end());
-  if (options.returns == Returns::Loss)
-    freezeUnreached(module);
+  if (options.returns == Returns::Loss || options.triesAll)
+    freezeUnreached(module, options.triesAll ? results : results.take_front());
   initializers.finish();
   return verify(module);
 }
@@ -482,7 +492,7 @@ LogicalResult Importer::run() {
   if (failed(makeFunction()))
     return failure();
   // Whoever says what each initializer is has seen that none is merged.
-  if (file.property(kParametersKey).empty())
+  if (options.returns == Returns::Loss && file.property(kParametersKey).empty())
     warnOfMergedInitializers(file, nodes, location);
   if (failed(buildNodes(nodes)) || failed(checkDeclarations(file, bindings, location)))
     return failure();

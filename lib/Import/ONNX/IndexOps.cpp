@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OpTable.h"
+#include "RefusedOperators.h"
 
 using namespace mlir;
 
@@ -217,7 +218,7 @@ static LogicalResult topK(NodeBuilder &n) {
 
 /// Of a constant only: the number of results is a shape.
 static LogicalResult nonZero(NodeBuilder &n) {
-  DenseElementsAttr given = n.constant(0, "data");
+  DenseElementsAttr given = n.constant(0, "data", remedyForChoice());
   if (!given)
     return failure();
   Value isOther = n.e.convert(n.e.constant(given), n.e.builder.getI1Type());
@@ -242,7 +243,7 @@ static LogicalResult nonZero(NodeBuilder &n) {
 static LogicalResult compress(NodeBuilder &n) {
   Emitter &e = n.e;
   Value data = n.input(0);
-  FailureOr<SmallVector<int64_t>> condition = n.integers(1, "a condition");
+  FailureOr<SmallVector<int64_t>> condition = n.integers(1, "a condition", remedyForChoice());
   if (!data || failed(condition))
     return failure();
   FailureOr<int64_t> axis = 0;

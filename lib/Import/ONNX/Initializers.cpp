@@ -4,6 +4,7 @@
 
 #include "NodeBuilder.h"
 #include "Scopes.h"
+#include "TensorValues.h"
 #include "Tensors.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -52,20 +53,14 @@ FailureOr<Initializer> Initializers::make(int index) {
 
   Type element = type.getElementType(), narrow = isNarrow(element) ? element : Type();
   ParameterRule rule = rules.decide(tensor, element);
+  if (rule.role == Role::Trained && element.isF64() && options.returns == Returns::Predictions)
+    rule = {Role::Frozen, kOfDouble.str()};
   if (rule.role == Role::Trained && element.isF64())
     return emitError(location) << what
                                << " is of type f64, expected a parameter of f32, bf16 or f16: convert "
                                << "the model (model.float() in PyTorch), or keep it as it is with -freeze="
                                << tensor.name();
-  // What a shape or a branch needs has to be known; what was a constant in the file stays one of any size.
-  bool isDeciding = rules.isDeciding(tensor.name());
-  bool isNeeded = !isa<FloatType>(element) || isDeciding;
-  bool isSmall = file.isLifted(index) ||
-                 graph::numBytes(type) <= (isNeeded ? kFoldedIntegerBytes : kFoldedFloatBytes);
-  // What training changes is no constant.
-  bool isWeight = rule.role == Role::Trained || (rule.role == Role::Frozen && !isDeciding) ||
-                  rules.isFolded(tensor.name());
-  if ((isSmall && !isWeight) || type.getNumElements() == 0) {
+  if (isConstant(index, type)) {
     FailureOr<DenseElementsAttr> constant = makeConstant(index, type);
     if (failed(constant))
       return failure();
@@ -79,32 +74,84 @@ FailureOr<Initializer> Initializers::make(int index) {
   return Initializer{*parameter, {}, narrow};
 }
 
+bool Initializers::isConstant(int index, RankedTensorType type) const {
+  const onnx::TensorProto &tensor = file.graph().initializer(index);
+  ParameterRule rule = rules.decide(tensor, type.getElementType());
+  // What a shape or a branch needs has to be known; what was a constant in the file stays one of any size.
+  bool isDeciding = rules.isDeciding(tensor.name());
+  bool isNeeded = !isa<FloatType>(type.getElementType()) || isDeciding;
+  bool isSmall = file.isLifted(index) ||
+                 graph::numBytes(type) <= (isNeeded ? kFoldedIntegerBytes : kFoldedFloatBytes);
+  // What training changes is no constant.
+  bool isWeight = rule.role == Role::Trained || (rule.role == Role::Frozen && !isDeciding) ||
+                  rules.isFolded(tensor.name());
+  return (isSmall && !isWeight) || type.getNumElements() == 0;
+}
+
+void Initializers::forEachTyped(llvm::function_ref<void(int, RankedTensorType)> f) {
+  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
+  for (auto [index, tensor] : llvm::enumerate(file.graph().initializer()))
+    if (RankedTensorType type = tensorType(tensor, "initializer", module.getLoc()))
+      f(index, type);
+}
+
+ImportReport::Initializer Initializers::rowOf(int index, RankedTensorType type, ImportReport::Use use) const {
+  const onnx::TensorProto &tensor = file.graph().initializer(index);
+  ParameterRule rule = rules.decide(tensor, type.getElementType());
+  ImportReport::Initializer row{tensor.name(), type, use, rule.why, rule.inDoubt};
+  if (use == ImportReport::Unused && rule.role == Role::Trained)
+    row.why = "not needed for what is computed";
+  row.inDoubt &= use != ImportReport::Unused;
+  if (use == ImportReport::Trained && type.getElementType().isF64()) {
+    row.use = ImportReport::Frozen;
+    row.why = kOfDouble.str();
+  }
+  return row;
+}
+
+std::vector<ImportReport::Initializer> Initializers::foresee(const llvm::StringSet<> &needed) {
+  std::vector<ImportReport::Initializer> rows;
+  forEachTyped([&](int index, RankedTensorType type) {
+    const onnx::TensorProto &tensor = file.graph().initializer(index);
+    bool isNeeded = needed.contains(tensor.name()), isFolded = isConstant(index, type);
+    if (!isa<FloatType>(type.getElementType()) && (!isNeeded || isFolded))
+      return;
+    Role role = rules.decide(tensor, type.getElementType()).role;
+    ImportReport::Initializer row = rowOf(index, type,
+                                          !isNeeded                            ? ImportReport::Unused
+                                          : isFolded || role == Role::Constant ? ImportReport::Constant
+                                          : role == Role::Trained              ? ImportReport::Trained
+                                                                               : ImportReport::Frozen);
+    if (!file.isLifted(index) || row.use == ImportReport::Trained || row.inDoubt)
+      rows.push_back(row);
+  });
+  return rows;
+}
+
 std::vector<ImportReport::Initializer> Initializers::report() {
   std::vector<ImportReport::Initializer> rows;
   SymbolTable symbols(module);
-  for (auto [index, tensor] : llvm::enumerate(file.graph().initializer())) {
-    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
-    RankedTensorType type = tensorType(tensor, "initializer", module.getLoc());
+  forEachTyped([&](int index, RankedTensorType type) {
     auto found = made.find(index);
-    bool isConstant = found != made.end() && found->second.empty();
-    auto parameter = found == made.end() || isConstant ? graph::ParameterOp()
-                                                       : symbols.lookup<graph::ParameterOp>(found->second);
-    if (!type || (!isa<FloatType>(type.getElementType()) && !parameter))
-      continue;
-    ParameterRule rule = rules.decide(tensor, type.getElementType());
-    ImportReport::Initializer row{tensor.name(), type, ImportReport::Unused, rule.why, rule.inDoubt};
+    bool isFolded = found != made.end() && found->second.empty();
+    auto parameter = found == made.end() || isFolded ? graph::ParameterOp()
+                                                     : symbols.lookup<graph::ParameterOp>(found->second);
+    if (!isa<FloatType>(type.getElementType()) && !parameter)
+      return;
+    ImportReport::Use use = ImportReport::Unused;
     if (parameter && !parameter.getFrozen())
-      row.use = ImportReport::Trained;
+      use = ImportReport::Trained;
     else if (parameter && !parameter.getConstant())
-      row.use = ImportReport::Frozen;
-    else if (parameter || isConstant)
-      row.use = ImportReport::Constant;
+      use = ImportReport::Frozen;
+    else if (parameter || isFolded)
+      use = ImportReport::Constant;
+    ImportReport::Initializer row = rowOf(index, type, use);
     if (parameter && parameter.getWhy())
       row.why = *parameter.getWhy();
     // Of constants that were nodes only those count that may be weights.
     if (!file.isLifted(index) || row.use == ImportReport::Trained || row.inDoubt)
       rows.push_back(row);
-  }
+  });
   return rows;
 }
 
@@ -265,8 +312,7 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
       isNarrow(element) ? TypeAttr::get(element) : TypeAttr());
 }
 
-void warnOfMergedInitializers(const ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes,
-                              Location location) {
+void warnOfMergedInitializers(ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes, Location location) {
   llvm::StringMap<int> uses;
   llvm::StringMap<std::string> source;
   std::vector<std::string> merged;
@@ -283,7 +329,12 @@ void warnOfMergedInitializers(const ModelFile &file, ArrayRef<const onnx::NodePr
     bool isFloat =
         tensor.data_type() == onnx::TensorProto::FLOAT || tensor.data_type() == onnx::TensorProto::DOUBLE ||
         tensor.data_type() == onnx::TensorProto::FLOAT16 || tensor.data_type() == onnx::TensorProto::BFLOAT16;
-    if (isVector && isFloat && ++uses[name] == 2)
+    // Weights that differ were trained as one.
+    auto isFresh = [&] {
+      RankedTensorType type = tensorType(tensor, "initializer '" + name + "'", location);
+      return type && TensorValues(file, tensor, type, location).areEqual();
+    };
+    if (isVector && isFloat && ++uses[name] == 2 && isFresh())
       merged.push_back(name);
   };
   for (const onnx::NodeProto *node : nodes) {

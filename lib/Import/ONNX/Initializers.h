@@ -32,12 +32,20 @@ public:
   mlir::Type modelType(const llvm::StringSet<> &needed);
   /// Makes what the initializer of this index becomes.
   mlir::FailureOr<Initializer> make(int index);
+  /// What would become of them all, if those that are `needed` were made; makes none.
+  std::vector<ImportReport::Initializer> foresee(const llvm::StringSet<> &needed);
+  /// Whether an initializer of this type is made a constant: its values are read then.
+  bool isConstant(int index, mlir::RankedTensorType type) const;
   /// Reports what became of each float initializer and of other weights. Where there is a loss, warns of
   /// those that may be parameters or constants: what was decided, why, and how to decide.
   void finish();
 
 private:
+  /// The row of an initializer that became this.
+  ImportReport::Initializer rowOf(int index, mlir::RankedTensorType type, ImportReport::Use use) const;
   std::vector<ImportReport::Initializer> report();
+  /// Calls `f` with the index and type of each initializer that has one.
+  void forEachTyped(llvm::function_ref<void(int, mlir::RankedTensorType)> f);
   mlir::FailureOr<graph::ParameterOp> makeParameter(int index, mlir::RankedTensorType type,
                                                     const ParameterRule &rule);
   mlir::FailureOr<mlir::DenseElementsAttr> makeConstant(int index, mlir::RankedTensorType type);
@@ -55,8 +63,9 @@ private:
   llvm::StringSet<> symbols;
 };
 
-/// Warns where one float initializer is the scale or bias of two operations.
-void warnOfMergedInitializers(const ModelFile &file, mlir::ArrayRef<const onnx::NodeProto *> nodes,
+/// Warns where one float initializer, whose elements are equal as fresh weights' are, is the scale or bias of
+/// two operations.
+void warnOfMergedInitializers(ModelFile &file, mlir::ArrayRef<const onnx::NodeProto *> nodes,
                               mlir::Location location);
 
 } // namespace dsopt::onnx_import

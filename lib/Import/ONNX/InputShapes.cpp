@@ -2,6 +2,7 @@
 
 #include "InputShapes.h"
 
+#include "RefusedOperators.h"
 #include "Tensors.h"
 
 #include <set>
@@ -28,6 +29,7 @@ public:
     return bindMicroBatch();
   }
   FailureOr<RankedTensorType> typeOf(const onnx::ValueInfoProto &input);
+  LogicalResult checkArrays();
 
 private:
   InFlightDiagnostic error() { return emitError(location); }
@@ -189,10 +191,30 @@ LogicalResult Binder::bindMicroBatch() {
   return success();
 }
 
+/// Data that are given have an array for each input that needs one for its shape; all that lack it are said.
+LogicalResult Binder::checkArrays() {
+  std::string missing;
+  for (const onnx::ValueInfoProto *input : inputs) {
+    const onnx::TypeProto_Tensor &tensor = input->type().tensor_type();
+    bool isOpen = !tensor.has_shape();
+    for (auto [axis, dimension] : llvm::enumerate(tensor.shape().dim()))
+      isOpen |=
+          valueOf(dimension) < 0 && !dimension.has_dim_value() && (axis > 0 || options.microBatchSize == 0);
+    if (isOpen && !options.inputShapes.count(input->name()))
+      missing += (missing.empty() ? "'" : ", '") + input->name() + "'";
+  }
+  if (missing.empty() || options.inputShapes.empty())
+    return success();
+  return error() << "the data has no array for input " << missing
+                 << ", whose shape the model leaves open: give one of that name, or sizes with -dim";
+}
+
 FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
   if (!input.type().has_tensor_type())
     return error() << "input '" << input.name() << "' is no tensor, expected one";
   const onnx::TypeProto_Tensor &tensor = input.type().tensor_type();
+  if (tensor.elem_type() == onnx::TensorProto::STRING)
+    return error() << "input '" << input.name() << "' is of text: " << remedyForText();
   Type element = elementType(tensor.elem_type(), "input '" + input.name() + "'", location, Types::WithSmall);
   if (!element)
     return failure();
@@ -242,7 +264,7 @@ FailureOr<std::vector<RankedTensorType>> bindInputs(const ModelFile &file,
                                                     ArrayRef<const onnx::ValueInfoProto *> inputs,
                                                     const ImportOptions &options, Location location) {
   Binder binder(file, inputs, options, location);
-  if (failed(binder.bind()))
+  if (failed(binder.bind()) || failed(binder.checkArrays()))
     return failure();
   std::vector<RankedTensorType> types;
   for (const onnx::ValueInfoProto *input : inputs) {

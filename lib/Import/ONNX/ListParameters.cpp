@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace dsopt;
 
-static StringRef nameOf(ImportReport::Use use) {
+StringRef dsopt::nameOf(ImportReport::Use use) {
   static const StringLiteral names[] = {"trained", "frozen", "constant", "unused"};
   return names[use];
 }
@@ -38,8 +38,7 @@ std::vector<ImportReport::Initializer> dsopt::parametersOf(ModuleOp module) {
   return rows;
 }
 
-static void listAsJson(ArrayRef<ImportReport::Initializer> initializers, llvm::raw_ostream &os) {
-  llvm::json::OStream json(os, 1);
+void dsopt::writeParameters(ArrayRef<ImportReport::Initializer> initializers, llvm::json::OStream &json) {
   json.array([&] {
     for (const ImportReport::Initializer &row : initializers)
       json.object([&] {
@@ -48,21 +47,26 @@ static void listAsJson(ArrayRef<ImportReport::Initializer> initializers, llvm::r
         json.attribute("bytes", graph::numBytes(row.type));
         json.attribute("use", nameOf(row.use));
         json.attribute("why", row.why);
+        json.attribute("in_doubt", row.inDoubt);
       });
   });
-  os << "\n";
 }
 
 void dsopt::listParameters(ArrayRef<ImportReport::Initializer> initializers, bool json,
                            llvm::raw_ostream &os) {
-  if (json)
-    return listAsJson(initializers, os);
+  if (json) {
+    llvm::json::OStream stream(os, 1);
+    writeParameters(initializers, stream);
+    stream.flush();
+    os << "\n";
+    return;
+  }
   using Row = std::array<std::string, 5>;
   std::vector<Row> rows{{"name", "type", "bytes", "use", "why"}};
   int64_t trained = 0, elements = 0, bytes = 0;
   for (const ImportReport::Initializer &one : initializers) {
     rows.push_back({one.name, textOf(one.type), std::to_string(graph::numBytes(one.type)),
-                    nameOf(one.use).str(), one.why});
+                    nameOf(one.use).str(), one.why + (one.inDoubt ? " (in doubt)" : "")});
     if (one.use != ImportReport::Trained)
       continue;
     ++trained;

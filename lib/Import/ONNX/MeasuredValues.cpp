@@ -79,36 +79,43 @@ LogicalResult findPredicted(const onnx::GraphProto &graph, const ImportOptions &
   return success();
 }
 
-/// Marks a result of @forward as the output that it is.
-static LogicalResult markPredicted(func::FuncOp function, unsigned result, Value value, StringRef output) {
-  Builder builder(function.getContext());
-  function.setResultAttr(result, graph::kPredictionAttr, builder.getStringAttr(output));
-  function.setResultAttr(result, graph::kShapeAttr,
-                         builder.getDenseI64ArrayAttr(cast<RankedTensorType>(value.getType()).getShape()));
-  while (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    value = reshape.getInput();
-  Operation *op = value.getDefiningOp();
+Value computed(Emitter &emitter, Value output, StringRef name, func::FuncOp function) {
+  Value source = output;
+  while (auto reshape = source.getDefiningOp<graph::ReshapeOp>())
+    source = reshape.getInput();
+  Operation *op = source.getDefiningOp();
   if (op && !isa<graph::ConstantOp, graph::ReadOp>(op))
-    return success();
-  return emitError(function.getLoc())
-         << "output '" << output << "' is "
-         << (!op                      ? "an input"
-             : isa<graph::ReadOp>(op) ? "a parameter"
-                                      : "a constant")
-         << " itself, expected what the model computes; -outputs=GLOB chooses others";
+    return output;
+  bool isConstant = isa_and_nonnull<graph::ConstantOp>(op);
+  if (!isConstant)
+    return Emitter::elementOf(output).isInteger(1) ? emitter.make<graph::OrOp>({output, output})
+                                                   : emitter.maximum(output, output);
+  // Nothing folds what a number of the data is compared with.
+  for (BlockArgument argument : function.getArguments()) {
+    Value number = argument;
+    for (int64_t axis = 0; axis < Emitter::rankOf(number); ++axis)
+      number = emitter.slice(number, axis, 0, 1);
+    number = emitter.reshape(number, {});
+    return emitter.where(emitter.less(number, number), output, output);
+  }
+  emitter.error() << "output '" << name
+                  << "' is a constant, and the model has no input that says how often it "
+                  << "is to be written; -outputs=GLOB chooses others";
+  return {};
 }
 
-LogicalResult nameResults(func::FuncOp function, const ImportOptions &options, ArrayRef<std::string> outputs,
-                          ArrayRef<Value> results) {
+void nameResults(func::FuncOp function, const ImportOptions &options, ArrayRef<std::string> outputs,
+                 ArrayRef<Value> results) {
+  Builder builder(function.getContext());
   for (auto [i, output] : llvm::enumerate(outputs))
     if (options.returns == Returns::Predictions) {
-      if (failed(markPredicted(function, i, results[i], output)))
-        return failure();
+      function.setResultAttr(i, graph::kPredictionAttr, builder.getStringAttr(output));
+      function.setResultAttr(i, graph::kShapeAttr,
+                             builder.getDenseI64ArrayAttr(Emitter::shapeOf(results[i])));
     } else {
       StringRef name = options.returns == Returns::Loss ? "loss" : StringRef(output);
-      function.setResultAttr(i, graph::kNameAttr, StringAttr::get(function.getContext(), name));
+      function.setResultAttr(i, graph::kNameAttr, builder.getStringAttr(name));
     }
-  return success();
 }
 
 void markMeasured(func::FuncOp function, unsigned result, const MeasuredValue &value) {

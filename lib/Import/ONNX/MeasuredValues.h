@@ -8,9 +8,8 @@
 #ifndef DSOPT_LIB_IMPORT_ONNX_MEASUREDVALUES_H
 #define DSOPT_LIB_IMPORT_ONNX_MEASUREDVALUES_H
 
-#include "ModelFile.h"
+#include "NodeBuilder.h"
 
-#include "dsopt/Import/ImportONNX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace dsopt::onnx_import {
@@ -37,10 +36,12 @@ void markMeasured(mlir::func::FuncOp function, unsigned result, const MeasuredVa
 /// Fills `outputs` with those of the model that a prediction writes.
 llvm::LogicalResult findPredicted(const onnx::GraphProto &graph, const ImportOptions &options,
                                   std::vector<std::string> &outputs, mlir::Location location);
-/// Says of the first results of @forward what they are: the loss, or outputs. Emits an error and fails where
-/// nothing computes one that a prediction writes.
-llvm::LogicalResult nameResults(mlir::func::FuncOp function, const ImportOptions &options,
-                                llvm::ArrayRef<std::string> outputs, llvm::ArrayRef<mlir::Value> results);
+/// An output as something computes it: one that is an input, a parameter or a constant is copied, since a run
+/// writes what its kernels do. Null with an error where that is impossible.
+mlir::Value computed(Emitter &emitter, mlir::Value output, llvm::StringRef name, mlir::func::FuncOp function);
+/// Says of the first results of @forward what they are: the loss, or outputs.
+void nameResults(mlir::func::FuncOp function, const ImportOptions &options,
+                 llvm::ArrayRef<std::string> outputs, llvm::ArrayRef<mlir::Value> results);
 
 } // namespace dsopt::onnx_import
 

@@ -222,6 +222,7 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
   uniteScopes(file->proto);
   if (failed(inlineFunctions(file->proto, file->version, file->inlined, location)))
     return nullptr;
+  forEachNode(file->proto.graph(), [&](const onnx::NodeProto &node) { ++file->written[operatorName(node)]; });
   upgradeOperators(file->proto, file->version);
 
   std::string name = llvm::sys::path::filename(path).str();
@@ -237,7 +238,7 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
 }
 
 LogicalResult ModelFile::checkVersions(Location location) {
-  int64_t ir = proto.ir_version();
+  int64_t ir = irVersion = proto.ir_version();
   if (ir < kMinIrVersion || ir > kMaxIrVersion)
     return emitError(location) << "'" << path << "' has IR version " << ir << ", expected " << kMinIrVersion
                                << " to " << kMaxIrVersion << "; export it with "

@@ -66,6 +66,9 @@ public:
   int64_t opset(llvm::StringRef domain) const;
   /// The same as the file has it: nodes of old versions are upgraded when it is opened.
   int64_t writtenOpset(llvm::StringRef domain) const;
+  int64_t writtenIrVersion() const { return irVersion; }
+  /// How many nodes of each operator the file has, functions' in the place of their calls.
+  const std::map<std::string, int64_t> &operators() const { return written; }
   llvm::StringRef folder() const { return directory; }
   /// "node 'x' (Op, opset 17)", for messages.
   std::string describe(const onnx::NodeProto &node) const;
@@ -103,9 +106,9 @@ private:
   std::string path, directory;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   onnx::ModelProto proto;
-  std::map<std::string, int64_t> inlined;
-  /// Of ONNX's operators in the file.
-  int64_t version = 0;
+  std::map<std::string, int64_t> inlined, written;
+  /// Of ONNX's operators in the file, and of the file's format.
+  int64_t version = 0, irVersion = 0;
   std::vector<Extent> extents;
   llvm::StringMap<int> byName;
   llvm::StringMap<std::string> copiedFrom;

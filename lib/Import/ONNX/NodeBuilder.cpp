@@ -332,13 +332,13 @@ const onnx::GraphProto *NodeBuilder::graph(StringRef name, int inputs) {
   return &found->g();
 }
 
-DenseElementsAttr NodeBuilder::constant(int index, StringRef what) {
+DenseElementsAttr NodeBuilder::constant(int index, StringRef what, StringRef remedy) {
   Value value = input(index);
   DenseElementsAttr elements;
   if (value && !matchPattern(value, m_Constant(&elements)))
     error() << "has " << what << " ('" << node.input(index)
             << "') that depends on data or parameters, expected a constant"
-            << howToBind(value, node.input(index));
+            << (remedy.empty() ? howToBind(value, node.input(index)) : (": " + remedy).str());
   return elements;
 }
 
@@ -357,8 +357,8 @@ std::optional<SmallVector<int64_t>> constantIntegers(Value value) {
   return values;
 }
 
-FailureOr<SmallVector<int64_t>> NodeBuilder::integers(int index, StringRef what) {
-  DenseElementsAttr elements = constant(index, what);
+FailureOr<SmallVector<int64_t>> NodeBuilder::integers(int index, StringRef what, StringRef remedy) {
+  DenseElementsAttr elements = constant(index, what, remedy);
   if (!elements)
     return failure();
   auto values = constantIntegers(e.constant(elements));

@@ -264,10 +264,10 @@ public:
   static bool normalizesByBatch(const onnx::NodeProto &node, int64_t opset, BatchNorm mode);
   bool normalizesByBatch() const { return normalizesByBatch(node, opset, options.batchNorm); }
 
-  /// The constant of an input; null with an error where it depends on data.
-  mlir::DenseElementsAttr constant(int index, StringRef what);
+  /// The constant of an input; null with an error where it depends on data, which says what to do about it.
+  mlir::DenseElementsAttr constant(int index, StringRef what, StringRef remedy = "");
   /// A constant list of integers; fails with an error.
-  mlir::FailureOr<SmallVector<int64_t>> integers(int index, StringRef what);
+  mlir::FailureOr<SmallVector<int64_t>> integers(int index, StringRef what, StringRef remedy = "");
   mlir::FailureOr<int64_t> integer(int index, StringRef what);
   const std::vector<Value> *sequence(int index);
 

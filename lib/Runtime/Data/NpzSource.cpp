@@ -308,6 +308,20 @@ void NpzSource::fillBox(const Stream &stream, const Input &input, const std::vec
   }
 }
 
+/// All that is missing is said at once.
+void NpzSource::checkArrays() const {
+  std::string missing, names;
+  for (const Input &input : program.inputs)
+    if (!file.find(input.name))
+      missing += (missing.empty() ? "no array '" : ", no array '") + input.name + "' for the input " +
+                 input.type + " " + describeShape(input.shape);
+  for (const NpzArray &other : file.arrays())
+    names += (names.empty() ? "" : ", ") + other.name;
+  if (!missing.empty())
+    throw Error(StatusInput,
+                file.path() + ": " + missing + "; the file has " + (names.empty() ? "no arrays" : names));
+}
+
 NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
     : DataSource(program, path), file(path) {
   for (const auto &[name, value] : program.bound)
@@ -315,18 +329,11 @@ NpzSource::NpzSource(const Program &program, const std::string &path, bool pad)
       throw Error(StatusInput, path + ": array '" + name +
                                    "' is for an input that the program has bound to " + value +
                                    " (-input): leave one of them out");
+  checkArrays();
   std::string shortest;
   int64_t count = program.K;
   for (const Input &input : program.inputs) {
     const NpzArray *array = file.find(input.name);
-    if (!array) {
-      std::string names;
-      for (const NpzArray &other : file.arrays())
-        names += (names.empty() ? "" : ", ") + other.name;
-      throw Error(StatusInput, path + ": no array '" + input.name + "' for the input " + input.type + " " +
-                                   describeShape(input.shape) + "; the file has " +
-                                   (names.empty() ? "no arrays" : names));
-    }
     Stream stream;
     stream.array = array;
     stream.bytes = array->elementBytes;

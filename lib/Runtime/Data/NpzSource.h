@@ -33,6 +33,7 @@ private:
   std::vector<int64_t> fileShape(const Input &input, const NpzArray &array);
   /// Whether micro-batches in the file have one of the dimension's sizes.
   bool isOfASize() const;
+  void checkArrays() const;
   void checkPadding(bool pad) const;
   /// How far a micro-batch reaches along the dimension: to the last place that the mask shows or that has
   /// a label.

@@ -160,6 +160,7 @@ save("typed", [linear, entropy], [x, labels], [loss], [typed, bias])
 norm = [node("LayerNormalization", "x s t", "a", name="first"), node("Identity", "s", "s2"),
         node("LayerNormalization", "a s2 t2", "c", name="second"), node("ReduceSum", "c", "loss", keepdims=0)]
 save("merged", norm, [x], [loss], [array("s", [1, 1, 1]), array("t", [0, 0, 0]), array("t2", [0, 0, 0])])
+save("shared", norm, [x], [loss], [array("s", [1, 1, 2]), array("t", [0, 0, 0]), array("t2", [0, 0, 0])])
 
 # Marks and kinds of initializers.
 kinds = model([node("Mul", "x scalar", "a"), node("Mul", "a buffer", "c"), node("Mul", "c w", "d"),
