@@ -197,6 +197,10 @@ with tempfile.TemporaryDirectory() as folder:
     scores = (np.tanh(X[0].astype(np.float64) @ W1) @ w2).reshape(ROWS, CLASSES, 2).transpose(0, 2, 1).reshape(-1, CLASSES)
     check(abs(run.losses[0] - of_classes(pixels.reshape(STEPS, -1))(scores, 0)[0]) < 1e-6, f"images: {run.losses[0]}")
 
+    pixel = [node("Reshape", "z pixel", "y")]
+    run, weights = train(dsopt, save(place("pixel.onnx"), pixel, constants=[ints("pixel", ROWS, CLASSES, 1, 1)]), {"x": X, "labels": LABELS[..., None, None]}, "-loss=cross-entropy:y,labels", *TRAIN)
+    close(run, weights, numbers, "images of one pixel")
+
     # What has no scores of its shape is refused; what is made of more than probabilities is scores.
     tail = initializer("Constant_small", 1e-7)
     refused = {

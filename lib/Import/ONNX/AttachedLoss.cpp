@@ -144,7 +144,10 @@ bool Attacher::checkProbabilities() {
 bool Attacher::chooseClassAxis() {
   int64_t rank = shape.size(), last = rank - 1;
   std::optional<int64_t> known = probabilities ? probabilities->axis : std::nullopt;
-  if (isSigmoid && shape[1] == 1)
+  // Of images of one pixel, too, the classes are second.
+  bool isPixel =
+      rank > 3 && llvm::all_of(ArrayRef(shape).drop_front(2), [](int64_t size) { return size == 1; });
+  if ((isSigmoid && shape[1] == 1) || (!known && isPixel))
     known = 1;
   auto rowsWithout = [&](int64_t axis) {
     SmallVector<int64_t> rows(shape);
