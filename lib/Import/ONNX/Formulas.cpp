@@ -170,8 +170,8 @@ void Formulas::match(const onnx::NodeProto &node) {
                                           : !std::isfinite(results[i]);
       }
       // What is this function already needs no number behind it.
-      if (!isEqual || llvm::any_of(region.inner, [&](const std::string &inner) {
-            return known.count({inner, (int)number}) > 0;
+      if (!isEqual || llvm::any_of(region.inner, [&, number = (int)number](const std::string &inner) {
+            return known.count({inner, number}) > 0;
           }))
         continue;
       known.insert({node.output(0), (int)number});
