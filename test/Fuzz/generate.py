@@ -44,7 +44,7 @@ class Case:
     def choices(self) -> list[str]:
         """What is trained and what the loss is, where the file does not say it."""
         graph = self.graph
-        words = [f"-freeze={graph.spell('c*')}"] if any(name.startswith("c") for name in graph.constants) and not graph.constant_nodes else []
+        words = [f"-freeze={graph.spell('c*')}"] if any(map(graph.may_be_weight, graph.constants)) else []
         # Parameters of one element are frozen where nothing else is said.
         return words + [f"-train={graph.spell(name)}" for name, array in graph.parameters.items() if array.size == 1] + graph.loss_option()
 

@@ -131,6 +131,11 @@ class Graph:
                 del table[name]
         return self
 
+    def may_be_weight(self, name: str) -> bool:
+        """Whether an option has to say that a constant is none that is trained: of nodes only floats of more than one element or axis."""
+        array = self.constants[name]
+        return name.startswith("c") and (not self.constant_nodes or (array.dtype.kind == "f" and (array.size > 1 or array.ndim > 1)))
+
     def inside(self, nodes: list[Node]) -> set[str]:
         """Parameters that are initializers of the graph inside of the one node that reads them."""
         if not self.inner_parameters:
