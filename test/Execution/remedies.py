@@ -25,10 +25,10 @@ def plan(name, *options, status=0):
 LAYOUTS = ([], ["-dp=2", "-gather-window=4", "-zero=3"], ["-dp=2", "-precision=bf16"], ["-offload-optimizer=cpu", "-recompute=full"], ["-recompute=auto"])
 PLANS = {"gpt2-tiny": (*LAYOUTS, ["-pp=2", "-dp=2"]), "resnet-tiny": LAYOUTS}
 for name, layouts in PLANS.items():
-    for layout in sampled(layouts, 2):
+    for layout in sampled(layouts, 1 + (name == "gpt2-tiny")):
         options = [*layout, "-optimizer=adam", "-micro-batches=2"]
         needed, said = plan(name, *options), set()
-        for budget in [needed * tenths // 10 for tenths in (9, 7, 5, 3)] + [4096]:
+        for budget in sampled([needed * tenths // 10 for tenths in (7, 9, 5, 3)] + [4096], 3):
             path, data = model(name)
             refused = execute([dsopt, path, f"-data={data}", "-plan", *options, f"-device-memory={budget}"], status=None)
             if refused.returncode == 0 and "-recompute=auto" in options:
