@@ -303,6 +303,7 @@ def cuda():
              (0.1, {"max_coeff": 0.95, "min_coeff": 0.8, "coeff_beta": 0.7, "factor_threshold": 0.002, "beta2": 0.95}, 6, placed[::3]),
              (0, {"factor_min": 0.995, "factor_max": 1.003, "eps": 1e-4, "beta2": 0.95}, 0, placed[::3]), (0, {}, 0.5, placed[::3]))
     for decay, bounds, silent, layouts in sampled(cases, 2):
+        layouts = sampled(layouts, 2)
         data = batches(2, FREEZE if silent else 0, int(silent))
         words = [f"-{key.replace('_', '-')}={number}" for key, number in bounds.items() if key != "beta2"]
         _, weights = same(data, [f"-weight-decay={decay}", f"-betas=0.9,{bounds.get('beta2', 0.999)}", *words], layouts)

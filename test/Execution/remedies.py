@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from runs import SOURCE, check, execute, model
-from sampled import sampled
+from sampled import NIGHTLY, sampled
 
 dsopt = sys.argv[1]
 
@@ -59,7 +59,7 @@ for name, layouts in PLANS.items():
 # Of a long step few micro-batches are asked about: what is said is the plan's nevertheless. The times are for who reads them.
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "deep.onnx")
-    execute([sys.executable, os.path.join(SOURCE, "examples", "make_gpt.py"), path, "--layers=40", "--width=64", "--tokens=16", "--rows=1"])
+    execute([sys.executable, os.path.join(SOURCE, "examples", "make_gpt.py"), path, "--layers=40" if NIGHTLY else "--layers=12", "--width=64", "--tokens=16", "--rows=1"])
     layout = [dsopt, path, "-plan=json", "-zero=3", "-dp=2", "-micro-batches=64"]
 
     def timed(*options, status=0):
