@@ -14,8 +14,8 @@ from sampled import NIGHTLY, sampled
 
 dsopt = sys.argv[1]
 V100, DGX2, NVME = 32 << 30, 1536 << 30, 28 * 10**12  # bytes of a V100, and of its host's memory and disks
-# Layers and widths / 96; 1024 tokens.
-SIZES = {"1.4B": (40, 18), "13B": (65, 43), "1T": (127, 267)}
+# Layers and widths / 96; 1024 tokens. By day as many parameters are in half as many layers.
+SIZES = {"1.4B": (40, 18), "13B": (65, 43), "1T": (127, 267)} if NIGHTLY else {"1.4B": (10, 36), "13B": (33, 61), "1T": None}
 
 
 def plan(path, *options, status=0):

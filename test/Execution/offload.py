@@ -28,10 +28,10 @@ def bytes_of(rank, kind):
     return sum(memory["bytes"] for memory in rank["memories"] if memory["kind"] == kind)
 
 
-for name, optimizer, states in sampled((("gpt2-tiny", "adamw", 2), ("mlp", "sgd", 1), ("resnet-tiny", "adam", 2)), 2):
+for name, optimizer, states in sampled((("gpt2-toy", "adamw", 2), ("mlp", "sgd", 1), ("resnet-tiny", "adam", 2)), 2):
     hashes = {}
     # One model in all layouts, the others where they differ most.
-    layouts = [*sampled(LAYOUTS[:-2], 3), *LAYOUTS[-2:]] if name == "gpt2-tiny" else LAYOUTS[-2:]
+    layouts = [*sampled(LAYOUTS[:-2], 1), *sampled(LAYOUTS[-2:], 1)] if name == "gpt2-toy" else sampled(LAYOUTS[-2:], 1)
     for layout in layouts:
         for precision in ("fp32", "bf16"):
             dp = 2 if "-dp=2" in layout else 1
@@ -75,13 +75,13 @@ for name, optimizer, states in sampled((("gpt2-tiny", "adamw", 2), ("mlp", "sgd"
 
 # Ahead of time; saved in the middle, resumed with and without; evaluated.
 with tempfile.TemporaryDirectory() as folder:
-    base, data = ["-dp=2", "-zero=3", "-micro-batches=2"], model("gpt2-tiny")[1]
-    whole = train(dsopt, "gpt2-tiny", *base, "-steps=6", f"-eval-data={data}")
+    base, data = ["-dp=2", "-zero=3", "-micro-batches=2"], model("gpt2-toy")[1]
+    whole = train(dsopt, "gpt2-toy", *base, "-steps=6", f"-eval-data={data}")
     program, log = os.path.join(folder, "train"), os.path.join(folder, "log.jsonl")
-    execute([dsopt, model("gpt2-tiny")[0], f"-data={data}", *base, "-offload-optimizer=cpu", "-offload-params=cpu", "-o", program])
-    saved = train(dsopt, "gpt2-tiny", "-steps=3", f"-save={folder}/c", program=program)
-    for resumed in (train(dsopt, "gpt2-tiny", "-steps=6", f"-resume={folder}/c/step-00000003", f"-eval-data={data}", program=program),
-                    train(dsopt, "gpt2-tiny", *base, "-steps=6", f"-resume={folder}/c/step-00000003")):
+    execute([dsopt, model("gpt2-toy")[0], f"-data={data}", *base, "-offload-optimizer=cpu", "-offload-params=cpu", "-o", program])
+    saved = train(dsopt, "gpt2-toy", "-steps=3", f"-save={folder}/c", program=program)
+    for resumed in (train(dsopt, "gpt2-toy", "-steps=6", f"-resume={folder}/c/step-00000003", f"-eval-data={data}", program=program),
+                    train(dsopt, "gpt2-toy", *base, "-steps=6", f"-resume={folder}/c/step-00000003")):
         check(resumed.hash == whole.hash, f"resumed {resumed.hash}, expected {whole.hash}")
     for options, message in ((["-offload-ratio=1.5", "-offload-optimizer=cpu"], "expected a number from 0 to 1"),
                              (["-offload-optimizer=tape"], "tape"), (["-offload-params=cpu", "-offload-optimizer=cpu"], "only with zero = 3"),

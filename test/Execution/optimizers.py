@@ -11,7 +11,7 @@ import numpy as np
 
 import small
 from runs import check, execute, model, train
-from sampled import NIGHTLY
+from sampled import NIGHTLY, sampled
 from saved_weights import safetensors
 from small import initializer, node, value
 
@@ -107,7 +107,7 @@ LAYOUTS = (["-dp=1"], ["-dp=2"], ["-dp=2", "-zero=1"], ["-dp=2", "-zero=2", "-pp
 
 def laid_out(name, layout, *options, **keywords):
     dp = next((int(word[4:]) for word in layout if word.startswith("-dp=")), 1)
-    return train(dsopt, "gpt2-tiny", f"-optimizer={name}", *layout, f"-micro-batches={4 // dp}", "-reduction-shards=4", "-accumulate=local",
+    return train(dsopt, "gpt2-toy", f"-optimizer={name}", *layout, f"-micro-batches={4 // dp}", "-reduction-shards=4", "-accumulate=local",
                  "-lr=0.003", "-weight-decay=0.1", *options, **keywords)
 
 
@@ -119,11 +119,13 @@ for name in RULES:
                 continue
             if not NIGHTLY and name != "lamb" and layout not in (LAYOUTS[0], LAYOUTS[3], LAYOUTS[-3]):
                 continue
+            if not NIGHTLY and computation[:1] == ("-precision=bf16",) and layout not in (LAYOUTS[0], LAYOUTS[3], LAYOUTS[-3]):
+                continue
             run = laid_out(name, layout, "-steps=4", *computation)
             hashes.setdefault(computation, {})[tuple(layout)] = (run.hash, *run.loss_text)
     check(all(len(set(found.values())) == 1 for found in hashes.values()), f"{name}: {hashes}")
     # Saved in one layout, resumed in another.
-    for saving, resuming in ((3, (0, 4, 6, 8)), (8, (0, 8))):
+    for saving, resuming in sampled(((3, (0, 4, 6, 8)), (8, (0, 8))), 2 if name == "lamb" else 1):
         path = os.path.join(folder, f"{name}-{saving}")
         laid_out(name, LAYOUTS[saving], "-steps=2", f"-save={path}")
         saved = os.path.join(path, "step-00000002")
@@ -133,10 +135,10 @@ for name in RULES:
                 states.update(safetensors(os.path.join(saved, file)))
         roles = {"lion": ["m"], "adagrad": ["sum"], "lamb": ["m", "v"]}[name]
         check({key.rsplit(".", 1)[1] for key in states} == set(roles), f"{name} saves {sorted(states)}")
-        for number in resuming:
+        for number in sampled(resuming, 2):
             resumed = laid_out(name, LAYOUTS[number], "-steps=4", f"-resume={saved}")
             check(resumed.hash == hashes[()][tuple(LAYOUTS[0])][0], f"{name} saved as {LAYOUTS[saving]}, resumed as {LAYOUTS[number]}: {resumed.hash}")
-    said = execute([dsopt, model("gpt2-tiny")[0], "-run", f"-data={model('gpt2-tiny')[1]}", "-micro-batches=4", "-optimizer=sgd", "-momentum=0.9", f"-resume={saved}",
+    said = execute([dsopt, model("gpt2-toy")[0], "-run", f"-data={model('gpt2-toy')[1]}", "-micro-batches=4", "-optimizer=sgd", "-momentum=0.9", f"-resume={saved}",
                     "-steps=4"], status=1).stderr
     check(f"was written with -optimizer={name}; the program has sgd, to which its state means something else" in said, said)
     print(f"{name}: {sum(map(len, hashes.values()))} layouts of {len(hashes)} computations, one hash each; resumed in others", flush=True)

@@ -167,7 +167,7 @@ if len(sys.argv) > 2:
     print(f"on GPUs: {apart:.1e} of the largest weight off, one result in all layouts")
     sys.exit()
 
-for ranks in sampled((3, 1, 2, 4, 8), 3):
+for ranks in sampled((3, 1, 2, 4, 8), 2):
     data = batches(ranks)
     for options, decay, scales in (([], 0, {}), (["-weight-decay=0.1", "-lr-schedule=linear", "-no-decay=rank1", "-lr-scale=b=0.5"], 0.1, {"b": 0.5})):
         if decay and ranks not in (2, 3):
@@ -187,12 +187,12 @@ LAST = 14
 
 
 def laid_out(layout, *options, **keywords):
-    return train(dsopt, "gpt2-tiny", *SMALL, "-micro-batches=2", "-reduction-shards=4", "-lr=0.0002", "-weight-decay=0.1", *layout, *options, **keywords)
+    return train(dsopt, "gpt2-toy", *SMALL, "-micro-batches=2", "-reduction-shards=4", "-lr=0.0002", "-weight-decay=0.1", *layout, *options, **keywords)
 
 
 hashes, straight = {}, {}
-for computation in ((), ("-precision=bf16", "-grad-clip=0.5"), ("-precision=fp16",), ("-precision=bf16", "-gradient-type=param")):
-    for layout in LAYOUTS if not computation else (LAYOUTS[0], LAYOUTS[4]):
+for computation in ((), ("-precision=bf16", "-grad-clip=0.5"), *sampled((("-precision=fp16",), ("-precision=bf16", "-gradient-type=param")), 1)):
+    for layout in sampled(LAYOUTS, 4) if not computation else (LAYOUTS[0], LAYOUTS[4]):
         run_ = laid_out(layout, f"-steps={LAST}", *computation)
         hashes.setdefault(computation, {})[tuple(layout)] = (run_.hash, *run_.loss_text)
         straight[computation] = run_.hash
@@ -201,7 +201,7 @@ hashes[()]["mpi"] = (lambda run_: (run_.hash, *run_.loss_text))(laid_out(LAYOUTS
 with socket.socket() as probe:
     probe.bind(("127.0.0.1", 0))
     port = str(probe.getsockname()[1])
-path, data = model("gpt2-tiny")
+path, data = model("gpt2-toy")
 log = os.path.join(folder, "tcp.jsonl")
 hosts = [subprocess.Popen([dsopt, path, "-run", f"-data={data}", "-insecure", *SMALL, "-micro-batches=2", "-reduction-shards=4", "-lr=0.0002", "-weight-decay=0.1",
                            "-dp=2", f"-steps={LAST}", f"-log={log}", "-quiet"],
@@ -218,7 +218,7 @@ for computation, first in (((), [*LAYOUTS[3], "-save-async"]), (("-precision=bf1
     saved = os.path.join(folder, "saved" + str(len(computation)))
     laid_out(first, f"-steps={LAST - 3}", *computation, f"-save={saved}", "-save-every=1", "-save-keep=99")
     resumes = ((6, LAYOUTS[3]), (1, LAYOUTS[0]), (3, LAYOUTS[4]), (5, LAYOUTS[0]), (7, LAYOUTS[5]), (9, LAYOUTS[3]), (10, LAYOUTS[4]), (11, LAYOUTS[0]))
-    for step, layout in sampled(resumes, 4):
+    for step, layout in sampled(resumes, 3):
         resumed = laid_out(layout, f"-steps={LAST}", *computation, f"-resume={saved}/step-{step:08}")
         check(resumed.hash == straight[computation], f"{computation}: resumed after {step} steps as {layout}: {resumed.hash}, expected {straight[computation]}")
 saved = os.path.join(folder, "saved0")
@@ -237,10 +237,10 @@ check(states(3) == together | errors and states(8) == together | errors, f"saved
 check(states(10) == {".m.0", ".m.1", ".u.0", ".u.1", ".v"} | errors, f"saved where they are apart: {states(10)}")
 # Other ranks go on with the mean of what each had, or not at all.
 other = [*SMALL, "-lr=0.0002", "-weight-decay=0.1", "-dp=1", "-micro-batches=4", f"-resume={saved}/step-00000010"]
-path, data = model("gpt2-tiny")
+path, data = model("gpt2-toy")
 said = execute([dsopt, path, "-run", f"-data={data}", *other, "-steps=12"], status=1).stderr
 check("which 1 cannot go on with: expected -dp=2, or -resume-new-batch" in said, said)
-folded = train(dsopt, "gpt2-tiny", *other, "-resume-new-batch", f"-steps={LAST}")
+folded = train(dsopt, "gpt2-toy", *other, "-resume-new-batch", f"-steps={LAST}")
 check(relative(folded.losses[-1], float(hashes[()][tuple(LAYOUTS[0])][-1])) < 0.02, f"folded: {folded.losses}")
 for old, new in (("freeze-step=5", "freeze-step=6"), ("local-step-clipper=4", "local-step-clipper=8")):
     said = execute([dsopt, path, "-run", f"-data={data}", *[word.replace(old, new) for word in other if not word.startswith("-dp")], "-dp=2", "-micro-batches=2", "-steps=12"], status=1).stderr

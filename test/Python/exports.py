@@ -3,6 +3,7 @@
 A script that got SOURCE BUILD imports it before dsopt, which is found then.
 """
 import copy
+import itertools
 import os
 import re
 import sys
@@ -18,6 +19,7 @@ import torch
 from torch import nn
 
 import dsopt
+from sampled import NIGHTLY
 
 torch.manual_seed(0)
 torch.set_num_threads(1)
@@ -89,10 +91,18 @@ def pytorch(model, x, y, optimizer=None):
     return losses, twin
 
 
+turns = itertools.count()
+
+
+def in_turn(exporters=("dynamo", "torchscript")):
+    """Both exporters at night; by day one of them, the other one for the next model."""
+    return exporters if NIGHTLY else (exporters[next(turns) % len(exporters)],)
+
+
 def same(model, x, y, name, exporters=("dynamo", "torchscript"), export={}, layouts=({},), tolerance=1e-5, buffers=True):
     """The steps that dsopt makes of the model's file are PyTorch's, by losses and by what the weights become."""
     want, twin = pytorch(model, x, y)
-    for exporter in exporters:
+    for exporter in in_turn(exporters):
         report, lines = told(lambda: dsopt.export(model, {"x": x[0], "y": y[0]}, path("model.onnx"), exporter=exporter,
                                                   **export))
         check(report.exporter == exporter and report.checked.startswith("compared"), f"{name}: {report}")

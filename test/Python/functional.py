@@ -21,8 +21,9 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-sys.path.append(os.path.join(source, "test", "Execution"))
+sys.path += [os.path.join(source, "test", "Execution"), os.path.join(source, "test")]
 from saved_weights import safetensors
+from sampled import sampled
 
 torch.manual_seed(0)
 ROWS, CLASSES = 6, 5
@@ -45,6 +46,7 @@ class Terms(torch.nn.Module):
 
 
 def check(name, cases, exporter, opset=20):
+    cases = dict(sampled(cases.items(), 8))
     model = Terms(cases)
     arguments = [a for _, _, own in cases.values() for a in own]
     with tempfile.TemporaryDirectory() as folder:

@@ -3,6 +3,7 @@
 usage: functions.py SOURCE BUILD
 """
 from exports import Net, batches, check, layers, path, refused, same
+from sampled import sampled
 import onnx
 import torch
 import torch.nn.functional as F
@@ -117,16 +118,17 @@ def frozen(m, x, y):
 
 
 scale = {"s": nn.Parameter(torch.rand(1, 8) + 0.5)}
-same(Net(reverse, **layers()), x, y, "reversal", layouts=({}, {"pp": 2, "micro_batches": 1}))
-same(Net(clip, **layers()), x, y, "a backward that is not linear, twice")
-same(Net(scaled, **layers(), **scale), x, y, "two inputs, three results")
-same(Net(unread, **layers(), **scale), x, y, "a result that nothing reads")
-same(Net(square, **layers(), w=nn.Parameter(torch.randn(8, 8))), x, y, "a backward of products")
-same(Net(binary, **layers(), b=nn.Linear(8, 8)), x, y, "of a weight with two uses")
-same(Net(frozen, **layers()), x, y, "of what has no gradient")
+for body, parts, name, layouts in sampled((
+        (reverse, {}, "reversal", ({}, {"pp": 2, "micro_batches": 1})),
+        (clip, {}, "a backward that is not linear, twice", ({},)),
+        (scaled, scale, "two inputs, three results", ({},)),
+        (unread, scale, "a result that nothing reads", ({},)),
+        (square, {"w": nn.Parameter(torch.randn(8, 8))}, "a backward of products", ({},)),
+        (binary, {"b": nn.Linear(8, 8)}, "of a weight with two uses", ({},)),
+        (frozen, {}, "of what has no gradient", ({},))), 4):
+    same(Net(body, **layers(), **parts), x, y, name, layouts=layouts)
 
 # The file holds the backward as a subgraph; the placeholders are gone.
-proto = onnx.load(path("model.onnx"))
 dsopt.export(Net(reverse, **layers()), {"x": x[0], "y": y[0]}, path("model.onnx"))
 names = [node.op_type for node in onnx.load(path("model.onnx")).graph.node if node.domain == "dsopt"]
 check(names == ["CustomGradient"], names)

@@ -4,7 +4,8 @@ usage: gradients.py SOURCE BUILD
 """
 import os
 
-from exports import Net, batches, check, layers, path, refused, same
+from exports import Net, batches, check, in_turn, layers, path, refused, same
+from sampled import sampled
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -69,16 +70,18 @@ def set_off(m, x, y):
 
 
 wide = {**layers(), "b": nn.Linear(8, 8)}
-same(Net(detach, **layers()), x, y, "detach")
-same(Net(straight_through, **layers()), x, y, "straight-through", layouts=({}, {"pp": 2, "micro_batches": 1}))
-same(Net(without, **layers()), x, y, "no_grad")
-same(Net(by_data, **layers()), x, y, ".data")
-same(Net(in_place, **layers()), x, y, "in place")
-same(Net(detached_weight, **layers()), x, y, "a weight that is stopped in one of its uses")
-same(Net(quantized, e=nn.Embedding(16, 8), **layers()), x, y, "vector quantization")
-same(Net(recomputed(True), **wide), x, y, "reentrant checkpoint")
-same(Net(recomputed(False), **wide), x, y, "checkpoint")
-same(Net(set_off, **wide), x, y, "gradients off and on", exporters=("dynamo",))
+for body, parts, name, options in sampled((
+        (straight_through, layers(), "straight-through", {"layouts": ({}, {"pp": 2, "micro_batches": 1})}),
+        (detach, layers(), "detach", {}),
+        (without, layers(), "no_grad", {}),
+        (by_data, layers(), ".data", {}),
+        (in_place, layers(), "in place", {}),
+        (detached_weight, layers(), "a weight that is stopped in one of its uses", {}),
+        (quantized, {"e": nn.Embedding(16, 8), **layers()}, "vector quantization", {}),
+        (recomputed(True), wide, "reentrant checkpoint", {}),
+        (recomputed(False), wide, "checkpoint", {}),
+        (set_off, wide, "gradients off and on", {"exporters": ("dynamo",)})), 4):
+    same(Net(body, **parts), x, y, name, **options)
 
 # Rows of padding: the file says which; look-ups of something computed say it themselves.
 tokens = torch.randint(0, 4, (4, 8))
@@ -131,7 +134,7 @@ def forces(m, x, y):
 
 
 normed = nn.Embedding(4, 8, max_norm=1.0)
-for exporter in ("dynamo", "torchscript"):
+for exporter in in_turn():
     refused(export(Net(hooked, **layers()), exporter), "gradients.py:", "registers a hook on a gradient",
             "write it as the backward of a torch.autograd.Function")
     refused(export(Net(clamped_weight, **layers()), exporter), "changes parameter 'a.weight' in forward", "make it a buffer")

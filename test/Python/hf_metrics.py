@@ -16,6 +16,7 @@ import transformers
 import dsopt
 from checks import check, fails
 from hf_models import TwoLayers, bert, length, vocabulary
+from sampled import sampled
 
 warnings.filterwarnings("ignore")
 folder = tempfile.mkdtemp()
@@ -138,7 +139,7 @@ def rising(given):
     return {**scores(given), "score": [1.0, 3.0, 2.0, 1.5, 1.0, 0.5][min(rising.calls, 6) - 1]}
 
 
-for metric, patience, saves in (("score", 2, True), ("loss", 1, True), ("eval_score", 1, False)):
+for metric, patience, saves in sampled((("score", 2, True), ("loss", 1, True), ("eval_score", 1, False)), 1):
     results = []
     for kind in (transformers.Trainer, dsopt.hf.Trainer):
         rising.calls = 0
@@ -192,7 +193,7 @@ given = {"max_steps": 8, "eval_strategy": "steps", "eval_steps": 2, "save_strate
 first = trainer(dsopt.hf.Trainer, Net(), points[:48], points[48:], {"compute_metrics": rising, "callbacks": [Halt()]}, **given)
 first.train()
 check(first.state.global_step == 4 and first.state.best_global_step == 4, f"stopped after {first.state.global_step} steps")
-for place in (os.path.join(first.args.output_dir, "step-00000004"), True):
+for place in sampled((True, os.path.join(first.args.output_dir, "step-00000004")), 1):
     rising.calls = 2
     again = trainer(dsopt.hf.Trainer, Net(), points[:48], points[48:], {"compute_metrics": rising}, **given)
     again.args.output_dir = again.args.output_dir if place is not True else first.args.output_dir

@@ -57,7 +57,7 @@ losses = {
         scores(m, x)[:, 0], y.float(), F.relu(scores(m, x)[:, 1]), eps=1e-2, full=True)),
     "poisson": (ONE, lambda m, x, y: F.poisson_nll_loss(scores(m, x)[:, 0], y.float())),
 }
-for name, (exporters, body) in sampled(losses.items(), 9):
+for name, (exporters, body) in sampled(losses.items(), 5):
     same(Net(body, **layers()), x, y, name, exporters=exporters)
 
 

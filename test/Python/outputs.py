@@ -5,7 +5,7 @@ usage: outputs.py SOURCE BUILD
 import os
 import tempfile
 
-from exports import check
+from exports import check, in_turn
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -40,7 +40,7 @@ cases = {
 with tempfile.TemporaryDirectory() as folder:
     for case, (returns, asked) in cases.items():
         names = [f"output{name}" if case == "tuple" else name for name in asked]
-        for exporter in ("dynamo", "torchscript"):
+        for exporter in in_turn():
             model, file = Classifier(returns), os.path.join(folder, f"{case}-{exporter}.onnx")
             with warnings.catch_warnings():
                 warnings.simplefilter("error")

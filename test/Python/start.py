@@ -6,4 +6,4 @@ import sys
 source, build = map(os.path.abspath, sys.argv[1:3])
 os.environ["DSOPT_BUILD"] = build
 os.environ["PYTHONPATH"] = os.path.join(source, "python")
-sys.path.insert(0, os.environ["PYTHONPATH"])
+sys.path[:0] = [os.environ["PYTHONPATH"], os.path.join(source, "test")]

@@ -10,6 +10,7 @@
 #include "Machine/Warp.h"
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -17,11 +18,13 @@
 using namespace softdevice;
 
 namespace {
-std::string fileText(const std::string &name) {
-  std::ifstream file(std::string(DSOPT_PTX_FOLDER) + "/" + name);
+const std::string folder = std::string(DSOPT_PTX_FOLDER) + "/";
+
+std::string fileText(const std::string &path) {
+  std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  EXPECT_FALSE(text.str().empty()) << name;
+  EXPECT_FALSE(text.str().empty()) << path;
   return text.str();
 }
 
@@ -96,16 +99,23 @@ double worst(const std::vector<float> &a, const std::vector<double> &b) {
 }
 } // namespace
 
+// Those of the routines, too, of which programs run a few.
 TEST_F(Machine, AllSpellingsAreKnown) {
-  for (const char *file : {"rows.ptx", "products.ptx"}) {
+  std::vector<std::string> files = {folder + "rows.ptx", folder + "products.ptx"};
+  for (const auto &entry : std::filesystem::directory_iterator(DSOPT_ROUTINES_FOLDER))
+    if (entry.path().extension() == ".ptx")
+      files.push_back(entry.path());
+  EXPECT_GT(files.size(), 20u);
+  for (const std::string &file : files) {
     Program program(memory, fileText(file));
+    EXPECT_FALSE(program.kernels().empty()) << file;
     for (const std::string &name : program.kernels())
       EXPECT_EQ(program.kernel(name)->unsupported, std::vector<std::string>()) << name;
   }
 }
 
 TEST_F(Machine, Elementwise) {
-  Program program(memory, fileText("rows.ptx"));
+  Program program(memory, fileText(folder + "rows.ptx"));
   int rows = 13, columns = 37;
   std::vector<float> a = random(rows * columns), bias = random(columns), x = random(rows * columns);
   uint64_t y = room<float>(rows * columns);
@@ -119,7 +129,7 @@ TEST_F(Machine, Elementwise) {
 }
 
 TEST_F(Machine, RowsWithSharedMemory) {
-  Program program(memory, fileText("rows.ptx"));
+  Program program(memory, fileText(folder + "rows.ptx"));
   for (auto [columns, threads] : {std::pair(1, 32), {100, 64}, {129, 128}, {5000, 1024}}) {
     int rows = 5;
     std::vector<float> x = random(rows * columns, 3);
@@ -138,7 +148,7 @@ TEST_F(Machine, RowsWithSharedMemory) {
 }
 
 TEST_F(Machine, AtomicsAndStructuresAsParameters) {
-  Program program(memory, fileText("rows.ptx"));
+  Program program(memory, fileText(folder + "rows.ptx"));
   int rows = 40, columns = 33;
   std::vector<float> x = random(rows * columns);
   uint64_t sums = upload(std::vector<float>(columns));
@@ -168,7 +178,7 @@ TEST_F(Machine, AtomicsAndStructuresAsParameters) {
 }
 
 TEST_F(Machine, VectorsAndBranchTables) {
-  Program program(memory, fileText("rows.ptx"));
+  Program program(memory, fileText(folder + "rows.ptx"));
   std::vector<float> x = random(512);
   x[7] = NAN, x[9] = INFINITY, x[10] = 1 + 0x1p-8f, x[11] = 1 + 3 * 0x1p-8f;
   uint64_t y = room<uint16_t>(512);
@@ -193,7 +203,7 @@ TEST_F(Machine, VectorsAndBranchTables) {
 }
 
 TEST_F(Machine, ProductsOfTiles) {
-  Program program(memory, fileText("products.ptx"));
+  Program program(memory, fileText(folder + "products.ptx"));
   int m = 128, n = 192, k = 96;
   std::vector<uint16_t> a(m * k), b(n * k);
   for (uint16_t &value : a)
@@ -214,7 +224,7 @@ TEST_F(Machine, ProductsOfTiles) {
 }
 
 TEST_F(Machine, EveryMistakeIsFoundUnderEverySeed) {
-  Program program(memory, fileText("faults.ptx"));
+  Program program(memory, fileText(folder + "faults.ptx"));
   std::vector<float> values(64, 1);
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     auto expect = [&](const std::string &said, std::initializer_list<const char *> words) {

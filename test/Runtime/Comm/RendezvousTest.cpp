@@ -273,7 +273,7 @@ TEST(Rendezvous, ConnectionsThatFailAreMadeAgain) {
 /// Whatever happens, all the living end, met or with a reason.
 TEST(Rendezvous, NobodyWaitsForEver) {
   int met = 0, refused = 0;
-  for (int seed = 0; seed < seeds(20); ++seed) {
+  for (int seed = 0; seed < seeds(6); ++seed) {
     std::mt19937_64 random(seed);
     Faults faults;
     faults.refused = 0.05 * static_cast<double>(random() % 4);

@@ -1,5 +1,7 @@
 //===- GemmTest.cpp - products: right, and the same with any threads -------===//
 
+#include "RandomNumbers.h"
+
 #include "Kernels/CPU/Bf16.h"
 #include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
@@ -14,15 +16,6 @@ using namespace dsopt::runtime;
 struct Shape {
   int64_t batch, m, n, k;
 };
-
-static std::vector<float> randomFloats(int64_t count, int seed) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal;
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = normal(random);
-  return values;
-}
 
 /// A product of contiguous matrices.
 static dsopt_gemm contiguous(Shape s, int64_t ta, int64_t tb) {
@@ -58,8 +51,8 @@ TEST(Gemm, RightAndSameBitsWithAnyThreads) {
     for (int transposes = 0; transposes < 4; ++transposes) {
       int ta = transposes & 1, tb = transposes >> 1;
       dsopt_gemm product = contiguous(s, ta, tb);
-      std::vector<float> a = randomFloats(s.batch * s.m * s.k, 1), b = randomFloats(s.batch * s.k * s.n, 2);
-      std::vector<float> start = randomFloats(s.batch * s.m * s.n, 3), first, firstAdded;
+      std::vector<float> a = randomNumbers(s.batch * s.m * s.k, 1), b = randomNumbers(s.batch * s.k * s.n, 2);
+      std::vector<float> start = randomNumbers(s.batch * s.m * s.n, 3), first, firstAdded;
       for (int threads : {1, 2, 3, 8}) {
         ThreadPool pool(threads, 0, prepareThread);
         dsopt_rt rt;
@@ -156,8 +149,8 @@ TEST(Gemm, PartsHaveTheBitsOfTheWhole) {
           dsopt_gemm product = contiguous(s, mode & 1, mode >> 1 & 1);
           product.type_ab = narrow ? DSOPT_BF16 : DSOPT_F32;
           product.type_c = rounds ? DSOPT_BF16 : DSOPT_F32;
-          std::vector<char> a = bytesOf(randomFloats(s.m * s.k, 1), narrow),
-                            b = bytesOf(randomFloats(s.k * s.n, 2), narrow), c(s.m * s.n * (rounds ? 2 : 4));
+          std::vector<char> a = bytesOf(randomNumbers(s.m * s.k, 1), narrow),
+                            b = bytesOf(randomNumbers(s.k * s.n, 2), narrow), c(s.m * s.n * (rounds ? 2 : 4));
           dsopt_rt_gemm(&rt, &product, a.data(), b.data(), c.data(), nullptr, 0);
           ASSERT_TRUE(inParts(rt, product, cut, DSOPT_GEMM_CHUNK, a, b) == c)
               << s.m << "x" << s.n << "x" << s.k << " cut along " << cut << ", mode " << mode;
@@ -180,9 +173,9 @@ static void bf16RightAndSameBits() {
         std::transform(values.begin(), values.end(), result.begin(), roundToBf16);
         return result;
       };
-      std::vector<uint16_t> a = narrow(randomFloats(s.batch * s.m * s.k, 1)),
-                            b = narrow(randomFloats(s.batch * s.k * s.n, 2)), first;
-      std::vector<float> start = randomFloats(s.batch * s.m * s.n, 3), firstWide;
+      std::vector<uint16_t> a = narrow(randomNumbers(s.batch * s.m * s.k, 1)),
+                            b = narrow(randomNumbers(s.batch * s.k * s.n, 2)), first;
+      std::vector<float> start = randomNumbers(s.batch * s.m * s.n, 3), firstWide;
       for (int threads : {1, 2, 3, 8}) {
         ThreadPool pool(threads, 0, prepareThread);
         dsopt_rt rt;
@@ -234,7 +227,7 @@ TEST(Gemm, Bf16OfTheLibraryRightAndSameBitsWithAnyThreads) {
 TEST(Gemm, Strides) {
   // Two heads side by side in rows of 3 parts; queries by keys, both parts of one matrix.
   constexpr int64_t batch = 3, rows = 17, size = 5, row = 3 * 2 * size;
-  std::vector<float> x = randomFloats(batch * rows * row, 1), scores(batch * 2 * rows * rows, NAN);
+  std::vector<float> x = randomNumbers(batch * rows * row, 1), scores(batch * 2 * rows * rows, NAN);
   dsopt_gemm p = {rows, rows, size, 0, 1, row, row, rows, DSOPT_F32, DSOPT_F32, {1, 1, batch, 2}, {}, {}, {}};
   p.stride_a[2] = p.stride_b[2] = rows * row;
   p.stride_a[3] = p.stride_b[3] = size;
@@ -269,7 +262,7 @@ TEST(Gemm, F16RightAndSameBitsWithAnyThreads) {
       dsopt_gemm product = contiguous(s, ta, tb);
       product.type_ab = DSOPT_F16;
       product.type_c = rounds ? DSOPT_F16 : DSOPT_F32;
-      std::vector<_Float16> a = narrow(randomFloats(s.m * s.k, 1)), b = narrow(randomFloats(s.k * s.n, 2));
+      std::vector<_Float16> a = narrow(randomNumbers(s.m * s.k, 1)), b = narrow(randomNumbers(s.k * s.n, 2));
       std::vector<float> first;
       for (int threads : {1, 3}) {
         ThreadPool pool(threads, 0, prepareThread);

@@ -3,21 +3,13 @@
 #include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
 #include "LinearNllReference.h"
+#include "RandomNumbers.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
 #include <random>
 
 using namespace dsopt::runtime;
-
-static std::vector<float> randomFloats(int64_t count, int seed, float scale) {
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, scale);
-  std::vector<float> values(count);
-  for (float &value : values)
-    value = normal(random);
-  return values;
-}
 
 TEST(LinearNll, ChunkFollowsFromTheShape) {
   EXPECT_EQ(dsopt_linear_nll_chunk(100, 1000), 100);
@@ -41,11 +33,11 @@ template <typename T, typename Sum>
 static void rightAndSameBits(LinearNllShape s, bool transposed, bool hasBias) {
   constexpr int64_t type = typeOf(T()), typeSum = typeOf(Sum());
   dsopt_linear_nll d = {s.rows, s.depth, s.classes, transposed, -100, 8, type, typeSum, typeSum};
-  auto x = stored<T>(randomFloats(s.rows * s.depth, 1, 1)),
-       w = stored<T>(randomFloats(s.classes * s.depth, 2, 1)),
-       bias = stored<T>(randomFloats(s.classes, 3, 1));
-  std::vector<float> grad = randomFloats(s.rows, 4, 0.1f);
-  auto start = stored<Sum>(randomFloats(s.classes * s.depth, 5, 1));
+  auto x = stored<T>(randomNumbers(s.rows * s.depth, 1, 1)),
+       w = stored<T>(randomNumbers(s.classes * s.depth, 2, 1)),
+       bias = stored<T>(randomNumbers(s.classes, 3, 1));
+  std::vector<float> grad = randomNumbers(s.rows, 4, 0.1f);
+  auto start = stored<Sum>(randomNumbers(s.classes * s.depth, 5, 1));
   std::vector<int64_t> labels(s.rows);
   for (int64_t i = 0; i < s.rows; ++i)
     labels[i] = i % 5 == 3 ? -100 : i * 7919 % s.classes;

@@ -14,6 +14,13 @@ static Work mark() {
   return [](std::mt19937_64 &) { return Footprint(); };
 }
 
+/// Asked again and again: that work is not done yet is no failure.
+static CUresult query(const std::function<bool(State &)> &isDone) {
+  bool done = true;
+  CUresult status = call([&](State &state) { done = isDone(state); });
+  return status == CUDA_SUCCESS && !done ? CUDA_ERROR_NOT_READY : status;
+}
+
 extern "C" {
 
 CUresult cuStreamCreate(CUstream *stream, unsigned flags) {
@@ -46,10 +53,10 @@ CUresult cuStreamSynchronize(CUstream handle) {
 }
 
 CUresult cuStreamQuery(CUstream handle) {
-  return call([&](State &state) {
+  return query([&](State &state) {
     CUstream stream = state.stream(handle);
     state.refuseCapture(/*byOthers=*/stream->capture != nullptr);
-    require(state.timeline->query(stream->last), CUDA_ERROR_NOT_READY, "");
+    return state.timeline->query(stream->last);
   });
 }
 
@@ -111,9 +118,9 @@ CUresult cuEventSynchronize(CUevent event) {
 }
 
 CUresult cuEventQuery(CUevent event) {
-  return call([&](State &state) {
+  return query([&](State &state) {
     state.refuseCapture();
-    require(state.timeline->query(eventOf(state, event)->node), CUDA_ERROR_NOT_READY, "");
+    return state.timeline->query(eventOf(state, event)->node);
   });
 }
 

@@ -52,11 +52,14 @@ const Kernel *Program::kernel(const std::string &name) {
   if (auto found = decoded.find(name); found != decoded.end())
     return &found->second;
   for (const Function &function : module.functions)
-    if (function.name == name && function.isEntry && function.hasBody)
+    if (function.name == name && function.isEntry && function.hasBody) {
+      Function whole = function;
+      parseBody(whole);
       return &decoded
-                  .emplace(name, decode(module, function,
+                  .emplace(name, decode(module, whole,
                                         [&](const std::string &variable) { return addresses.at(variable); }))
                   .first->second;
+    }
   return nullptr;
 }
 

@@ -2,6 +2,7 @@
 
 #include "Lexer.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 
@@ -14,10 +15,27 @@ static bool isWord(char c) {
   return isWordStart(c) || std::isdigit(static_cast<unsigned char>(c)) || c == ':';
 }
 
-std::vector<Token> tokenize(std::string_view text) {
+/// Behind the brace that closes the one here.
+static size_t endOfBody(std::string_view text, size_t at, int line) {
+  int depth = 0;
+  for (; (at = text.find_first_of("{}/", at)) != text.npos; ++at) {
+    if (text.substr(at, 2) == "//")
+      at = std::min(text.find('\n', at), text.size() - 1);
+    else if (text.substr(at, 2) == "/*")
+      at = std::min(text.find("*/", at + 2), text.size() - 2) + 1;
+    else if (text[at] == '{')
+      ++depth;
+    else if (text[at] == '}' && --depth == 0)
+      return at + 1;
+  }
+  throw SyntaxError(line, "a function does not end");
+}
+
+std::vector<Token> tokenize(std::string_view text, int line, bool hasBodies) {
   std::vector<Token> tokens;
-  int line = 1;
   size_t at = 0, size = text.size();
+  // Whether the next brace opens a function.
+  bool isFunction = false;
   auto take = [&](Token::Kind kind, size_t end) {
     tokens.push_back({kind, text.substr(at, end - at), line});
     at = end;
@@ -54,7 +72,16 @@ std::vector<Token> tokenize(std::string_view text) {
       while (end < size && isWord(text[end]) && (text[end] != ':' || text.substr(end, 2) == "::"))
         end += text[end] == ':' ? 2 : 1;
       take(Token::Kind::Word, end);
+      isFunction |= hasBodies && (tokens.back().text == ".entry" || tokens.back().text == ".func");
+    } else if (isFunction && c == '{') {
+      size_t begin = at;
+      int first = line;
+      at = endOfBody(text, at, line);
+      line += std::count(text.begin() + begin, text.begin() + at, '\n');
+      tokens.push_back({Token::Kind::Body, text.substr(begin, at - begin), first});
+      isFunction = false;
     } else if (std::strchr("{}()[]<>,;:=+-@!|*", c)) {
+      isFunction &= c != ';';
       take(Token::Kind::Mark, at + 1);
     } else {
       throw SyntaxError(line, std::string("unexpected '") + c + "'");

@@ -11,8 +11,14 @@ namespace softdevice {
 namespace {
 class Parser {
 public:
-  explicit Parser(std::string_view text) : source(text), tokens(tokenize(text)) {}
+  Parser(std::string_view text, int line, bool hasBodies)
+      : source(text), tokens(tokenize(text, line, hasBodies)) {}
   Module parse();
+  void body(Function &function) {
+    scopes.assign(1, {});
+    expect("{");
+    block(function);
+  }
 
 private:
   const Token &peek(size_t ahead = 0) const { return tokens[std::min(at + ahead, tokens.size() - 1)]; }
@@ -155,7 +161,7 @@ Function Parser::function(bool isEntry) {
   function.name = name("a function's name");
   if (is("("))
     function.parameters = parameters();
-  while (!is("{") && !is(";")) {
+  while (peek().kind != Token::Kind::Body && !is(";")) {
     std::string directive = word("a directive");
     int64_t *sizes = directive == ".reqntid"   ? function.required
                      : directive == ".maxntid" ? function.most
@@ -170,9 +176,8 @@ Function Parser::function(bool isEntry) {
   if (take(";"))
     return function;
   function.hasBody = true;
-  scopes.assign(1, {});
-  expect("{");
-  block(function);
+  function.firstLine = peek().line;
+  function.text = next().text;
   return function;
 }
 
@@ -376,6 +381,10 @@ Module Parser::parse() {
   return std::move(module);
 }
 
-Module parseModule(std::string_view text) { return Parser(text).parse(); }
+Module parseModule(std::string_view text) { return Parser(text, 1, /*hasBodies=*/true).parse(); }
+
+void parseBody(Function &function) {
+  Parser(function.text, function.firstLine, /*hasBodies=*/false).body(function);
+}
 
 } // namespace softdevice

@@ -1,7 +1,7 @@
 //===- Syntax.h - a PTX module as it is written -----------------*- C++ -*-===//
 //
-// What `parseModule` makes of PTX text: functions whose statements still carry their
-// spelling, with names resolved to registers and parameters. The meaning is Decode's.
+// What `parseModule` makes of PTX text: what a module declares. `parseBody` makes of a function statements that
+// still carry their spelling, with names resolved to registers and parameters. The meaning is Decode's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -110,6 +110,8 @@ struct Function {
   int64_t required[3] = {0, 0, 0};                              ///< .reqntid; 0: not said
   int64_t most[3] = {0, 0, 0};                                  ///< .maxntid
   int line = 0;
+  std::string text;  ///< of what is in braces, and with them
+  int firstLine = 0; ///< of the text
 };
 
 struct Module {
@@ -118,8 +120,11 @@ struct Module {
   std::vector<Function> functions;
 };
 
-/// Throws SyntaxError.
+/// Throws SyntaxError. Of functions, what is in their braces is left as text: a library has many kernels, of
+/// which a program runs few.
 Module parseModule(std::string_view text);
+/// Fills in registers, variables, statements and labels from the text. Throws SyntaxError.
+void parseBody(Function &function);
 
 } // namespace softdevice
 

@@ -13,7 +13,8 @@ import re
 import sys
 import numpy as np
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path += [os.path.join(HERE, os.pardir, os.pardir), os.path.join(HERE, os.pardir, os.pardir, os.pardir)]
 from compiled import compile_ir, run
 
 TYPES = {"f32": np.float32, "f64": np.float64, "i64": np.int64, "i32": np.int32, "i1": np.uint8}

@@ -284,7 +284,7 @@ def is_for(arch, there, product, index):
 
 
 def main(opt, folder):
-    products = [*run_cases(), *sampled(cases(), 50), *sampled(narrow_cases("bf16"), 40), *sampled(list(narrow_cases("f16"))[::4], 10), *sampled(TILE_CASES, 14)]
+    products = [*sampled(run_cases(), 8), *sampled(cases(), 14), *sampled(narrow_cases("bf16"), 10), *sampled(list(narrow_cases("f16"))[::4], 4), *sampled(TILE_CASES, 5)]
     libraries = [{} for _ in products]
     there = processors_here()
     for arch in dict.fromkeys(there[:1] + there[-1:] + [TILES] * bool(there)):

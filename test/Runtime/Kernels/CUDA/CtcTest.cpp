@@ -17,7 +17,7 @@ protected:
   /// Samples of all lengths, some of which cannot be written in their frames, the last out of range.
   void check(Shape s) {
     dsopt_ctc d{s.frames, s.batch, s.classes, s.targets, s.concatenated, s.classes / 2, s.zeroInfinity};
-    auto logs = numbers(s.frames * s.batch * s.classes, 1), grad = numbers(s.batch, 2);
+    auto logs = randomNumbers(s.frames * s.batch * s.classes, 1), grad = randomNumbers(s.batch, 2);
     for (int64_t row = 0; row < s.frames * s.batch; ++row) { // logarithms of probabilities
       double sum = 0;
       for (int64_t c = 0; c < s.classes; ++c)

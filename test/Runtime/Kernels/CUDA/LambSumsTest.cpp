@@ -19,7 +19,7 @@ protected:
   };
   /// Some elements have no variance, and take no part; one that would have the largest factor is among them.
   static Moments moments(int64_t elements) {
-    Moments all = {numbers(elements, 1), numbers(elements, 2), numbers(elements, 3)};
+    Moments all = {randomNumbers(elements, 1), randomNumbers(elements, 2), randomNumbers(elements, 3)};
     for (int64_t i = 0; i < elements; ++i) {
       all.momentum[i] = std::ldexp(all.momentum[i], static_cast<int>(i * 7919 % 60) - 40);
       all.variance[i] = i % 11 == 5 ? 0 : std::ldexp(std::fabs(all.variance[i]), i * 104729 % 80 - 60);

@@ -68,7 +68,7 @@ protected:
                           sizeof(Label), typeOf<T>(), typeOf<Result>(), typeOf<Result>()};
     auto x = numbersAs<T>(s.rows * s.depth, 1), w = numbersAs<T>(s.classes * s.depth, 2, 0.5f),
          bias = numbersAs<T>(s.classes, 3);
-    std::vector<float> grad = numbers(s.rows, 4, 0.1f);
+    std::vector<float> grad = randomNumbers(s.rows, 4, 0.1f);
     auto start = numbersAs<Result>(s.classes * s.depth, 5), startBias = numbersAs<Result>(s.classes, 6);
     std::vector<int64_t> labels(s.rows);
     for (int64_t i = 0; i < s.rows; ++i)

@@ -3,6 +3,8 @@
 #ifndef DSOPT_TEST_RUNTIME_KERNELS_CUDA_ONDEVICE_H
 #define DSOPT_TEST_RUNTIME_KERNELS_CUDA_ONDEVICE_H
 
+#include "../RandomNumbers.h"
+
 #include "Kernels/CPU/Elementwise.h"
 #include "Kernels/CPU/Runtime.h"
 #include "Kernels/CUDA/Routines.h"
@@ -52,22 +54,13 @@ protected:
     return values;
   }
 
-  /// Normal numbers; equal ones for equal seeds.
-  static std::vector<float> numbers(int64_t count, int seed, float scale = 1) {
-    std::mt19937 random(seed);
-    std::normal_distribution<float> normal(0, scale);
-    std::vector<float> values(count);
-    for (float &value : values)
-      value = normal(random);
-    return values;
-  }
   template <typename T> static std::vector<T> stored(const std::vector<float> &values) {
     std::vector<T> result(values.size());
     convert(values.data(), result.data(), values.size());
     return result;
   }
   template <typename T> static std::vector<T> numbersAs(int64_t count, int seed, float scale = 1) {
-    return stored<T>(numbers(count, seed, scale));
+    return stored<T>(randomNumbers(count, seed, scale));
   }
   static std::vector<float> widened(const std::vector<float> &values) { return values; }
   template <typename T> static std::vector<float> widened(const std::vector<T> &values) {

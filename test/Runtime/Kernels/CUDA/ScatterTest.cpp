@@ -90,6 +90,9 @@ TEST_F(Scatter, AddHasTheHostsBits) {
     SCOPED_TRACE("count " + std::to_string(shape.count));
     ASSERT_NO_FATAL_FAILURE((checkAdd<float, float>(shape, hot)));
     ASSERT_NO_FATAL_FAILURE((checkAdd<uint16_t, float>(shape, hot)));
+    // How many blocks there are has nothing to do with the type.
+    if (shape.count > 1000)
+      continue;
     ASSERT_NO_FATAL_FAILURE((checkAdd<float, uint16_t>(shape, hot)));
     ASSERT_NO_FATAL_FAILURE((checkAdd<uint16_t, uint16_t>(shape, hot)));
     ASSERT_NO_FATAL_FAILURE((checkAdd<_Float16, float>(shape, hot)));
@@ -102,6 +105,8 @@ TEST_F(Scatter, HasTheHostsBits) {
   for (auto [shape, hot] : kShapes) {
     SCOPED_TRACE("count " + std::to_string(shape.count));
     ASSERT_NO_FATAL_FAILURE(check<float>(shape, hot));
+    if (shape.count > 1000)
+      continue;
     ASSERT_NO_FATAL_FAILURE(check<int32_t>(shape, hot));
     ASSERT_NO_FATAL_FAILURE(check<int64_t>(shape, hot));
     ASSERT_NO_FATAL_FAILURE(check<uint8_t>(shape, hot));

@@ -18,7 +18,7 @@ protected:
     const int64_t sizes[] = {1, 64, 1000, 2048, 4099}, parameters[] = {4, 4, 7, 9, 9},
                   place[] = {2, 2, 0, 1, 1};
     constexpr bool isHalf = typeOf<T>() == DSOPT_F16;
-    std::vector<float> values = numbers(1 + 64 + 1000 + 2048 + 4099, 1);
+    std::vector<float> values = randomNumbers(1 + 64 + 1000 + 2048 + 4099, 1);
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = std::ldexp(values[i], isHalf ? static_cast<int>(i * 7919 % 36) - 24
                                                : static_cast<int>(i * 7919 % 250) - 140);
@@ -78,7 +78,7 @@ TEST_F(SquareSums, SayWhichParameterIsNotFinite) {
 
 TEST_F(SquareSums, TakeManyPiecesAndLongOnes) {
   // More pieces than a launch carries, and one of three blocks.
-  std::vector<float> values = numbers(2 * kSquareElements + 77 + 150 * 64, 3);
+  std::vector<float> values = randomNumbers(2 * kSquareElements + 77 + 150 * 64, 3);
   float *there = upload(values);
   std::vector<SquarePiece> pieces;
   ExactSum total;

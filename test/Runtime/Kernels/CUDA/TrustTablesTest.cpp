@@ -64,7 +64,7 @@ protected:
   template <typename Fill>
   void check(const std::vector<int64_t> &parts, int64_t ranks, Fill fill, double root = 0) {
     Records records = record(parts, ranks, fill, [](int64_t) { return 0.0f; });
-    std::vector<float> groups = numbers(2 * DSOPT_SCALARS, 5), expected;
+    std::vector<float> groups = randomNumbers(2 * DSOPT_SCALARS, 5), expected;
     float *group = upload(groups), *tables = room<float>(parts.size() * DSOPT_SCALARS * sizeof(float));
     std::vector<TrustTable> all;
     for (size_t i = 0; i < parts.size(); ++i) {
@@ -89,7 +89,7 @@ protected:
   /// ratios in between.
   void checkKept(const std::vector<int64_t> &parts, int64_t ranks, const LambRule &rule) {
     auto count = static_cast<int64_t>(parts.size());
-    std::vector<float> kept = numbers(count * DSOPT_COEFFICIENTS, 7), groups(2 * DSOPT_SCALARS);
+    std::vector<float> kept = randomNumbers(count * DSOPT_COEFFICIENTS, 7), groups(2 * DSOPT_SCALARS);
     for (float &number : kept)
       number = 0.9f + std::fabs(number);
     float *numbersThere = upload(kept), *tables = room<float>(count * DSOPT_SCALARS * sizeof(float));
@@ -98,7 +98,7 @@ protected:
       Records records = record(
           parts, ranks,
           [&](size_t i, int which, int64_t number) {
-            std::vector<float> values = numbers(1 + number % 100, number + 1000 * step, which ? 0.7f : 0.5f);
+            std::vector<float> values = randomNumbers(1 + number % 100, number + 1000 * step, which ? 0.7f : 0.5f);
             if ((i + step) % 5 == 4 && which)
               std::fill(values.begin(), values.end(), 0.0f);
             return values;
@@ -159,7 +159,7 @@ private:
 } // namespace
 
 TEST_F(RatiosOfNorms, HaveTheHostsBits) {
-  auto random = [](size_t, int, int64_t number) { return numbers(1 + number % 200, number, 0.7f); };
+  auto random = [](size_t, int, int64_t number) { return randomNumbers(1 + number % 200, number, 0.7f); };
   check({1}, 1, random);
   check({1, 2, 3, 1, 5}, 4, random);
   check({1, 2, 3, 1, 5}, 4, random, std::sqrt(100.0));
