@@ -185,16 +185,19 @@ std::optional<ParameterRule> ParameterRules::saidOfSources(StringRef name) const
 ParameterRule ParameterRules::decide(const onnx::TensorProto &tensor, Type element) const {
   if (file.isBound(tensor.name()))
     return {Role::Constant, "bound by -input"};
-  bool isFloat = isa<FloatType>(element), isFrozen = matches(options.freeze, tensor.name());
+  bool isFloat = isa<FloatType>(element), isLifted = file.isLifted(file.findInitializer(tensor.name()));
+  // Where the model is only computed, what is a constant in the file stays one.
+  bool isFrozen = matches(options.freeze, tensor.name()) || (isLifted && options.returns == Returns::Outputs);
   if (isFloat && matches(options.train, tensor.name()) && !isFrozen)
     return {Role::Trained, "-train"};
   auto known = decided.find(tensor.name());
   if (known == decided.end())
     known = decided.try_emplace(tensor.name(), decideAlone(tensor, element)).first;
   ParameterRule rule = known->second;
-  // What would not be trained anyway stays what it is: constants may have to be known.
+  // What would not be trained anyway stays what it is, and so does what is a constant in the file: these may have
+  // to be known.
   if (isFloat && rule.role == Role::Trained && isFrozen)
-    return {Role::Frozen, "-freeze"};
+    return {isLifted ? Role::Constant : Role::Frozen, "-freeze"};
   rule.inDoubt &= !isFrozen;
   return rule;
 }
