@@ -83,11 +83,12 @@ bool InitializerUses::isNormalized(StringRef value, int steps) const {
 
 /// Whether a value leaves a normalization as it is.
 static bool isPlain(const Use &use, double value) {
-  return use.op().ends_with("Normalization") && ((use.input == 1 && value == 1) || (use.input == 2 && value == 0));
+  return use.op().ends_with("Normalization") &&
+         ((use.input == 1 && value == 1) || (use.input == 2 && value == 0));
 }
 
-/// Whether what a normalization gives is scaled or shifted by the model's own weights: exporters write a group's as
-/// an instance's.
+/// Whether what a normalization gives is scaled or shifted by the model's own weights: exporters write a
+/// group's as an instance's.
 bool InitializerUses::isScaledAfter(const Use &use) const {
   std::vector<Use> readers;
   values.collect(use.result(), readers);

@@ -80,8 +80,8 @@ bool Initializers::isConstant(int index, RankedTensorType type) const {
   // What a shape or a branch needs has to be known; what was a constant in the file stays one of any size.
   bool isDeciding = rules.isDeciding(tensor.name());
   bool isNeeded = !isa<FloatType>(type.getElementType()) || isDeciding;
-  bool isSmall = file.isLifted(index) ||
-                 graph::numBytes(type) <= (isNeeded ? kFoldedIntegerBytes : kFoldedFloatBytes);
+  bool isSmall =
+      file.isLifted(index) || graph::numBytes(type) <= (isNeeded ? kFoldedIntegerBytes : kFoldedFloatBytes);
   // What training changes is no constant.
   bool isWeight = rule.role == Role::Trained || (rule.role == Role::Frozen && !isDeciding) ||
                   rules.isFolded(tensor.name());

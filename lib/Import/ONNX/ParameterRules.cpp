@@ -194,8 +194,8 @@ ParameterRule ParameterRules::decide(const onnx::TensorProto &tensor, Type eleme
   if (known == decided.end())
     known = decided.try_emplace(tensor.name(), decideAlone(tensor, element)).first;
   ParameterRule rule = known->second;
-  // What would not be trained anyway stays what it is, and so does what is a constant in the file: these may have
-  // to be known.
+  // What would not be trained anyway stays what it is, and so does what is a constant in the file: these may
+  // have to be known.
   if (isFloat && rule.role == Role::Trained && isFrozen)
     return {isLifted ? Role::Constant : Role::Frozen, "-freeze"};
   rule.inDoubt &= !isFrozen;

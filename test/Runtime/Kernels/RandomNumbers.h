@@ -9,8 +9,8 @@
 
 namespace dsopt::runtime {
 
-/// Evenly between -1.73 and 1.73 times `scale`, so that their variance is its square; equal ones for equal seeds.
-/// Normal numbers would take longer than the products of them.
+/// Evenly between -1.73 and 1.73 times `scale`, so that their variance is its square; equal ones for equal
+/// seeds. Normal numbers would take longer than the products of them.
 inline std::vector<float> randomNumbers(int64_t count, int seed, float scale = 1) {
   std::mt19937 random(seed);
   std::vector<float> values(count);

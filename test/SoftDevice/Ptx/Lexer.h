@@ -15,8 +15,8 @@ struct Token {
 };
 
 /// Words ("ld.global.f32", "%r1", ".reg", "$L__BB0_1"), numbers, quoted texts and marks; comments are
-/// skipped. Ends with an End. `line` is the first one's. With `hasBodies` what functions have in braces is one
-/// word each.
+/// skipped. Ends with an End. `line` is the first one's. With `hasBodies` what functions have in braces is
+/// one word each.
 std::vector<Token> tokenize(std::string_view text, int line, bool hasBodies);
 
 /// The bits of a number: decimal or hexadecimal, 0fXXXXXXXX, 0dXXXXXXXXXXXXXXXX, a decimal fraction (a

@@ -1,7 +1,7 @@
 //===- Syntax.h - a PTX module as it is written -----------------*- C++ -*-===//
 //
-// What `parseModule` makes of PTX text: what a module declares. `parseBody` makes of a function statements that
-// still carry their spelling, with names resolved to registers and parameters. The meaning is Decode's.
+// What `parseModule` makes of PTX text: what a module declares. `parseBody` makes of a function statements
+// that still carry their spelling, with names resolved to registers and parameters. The meaning is Decode's.
 //
 //===----------------------------------------------------------------------===//
 

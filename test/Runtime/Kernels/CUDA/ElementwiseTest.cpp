@@ -47,7 +47,8 @@ TEST_F(Elementwise, AccumulateHasTheHostsBits) {
   for (int64_t elements : {0, 1, 7, 8, 2047, 2048, 5003})
     for (int64_t offset : {0, 1}) // of 16-byte accesses
       for (int64_t accumulates : {0, 1}) {
-        std::vector<float> value = odd(randomNumbers(elements + offset, 1)), wide = randomNumbers(elements + offset, 2);
+        std::vector<float> value = odd(randomNumbers(elements + offset, 1)),
+                           wide = randomNumbers(elements + offset, 2);
         auto *valueThere = upload(value), *wideThere = upload(wide);
         accumulate(device, stream, elements, valueThere + offset, wideThere + offset, DSOPT_F32, accumulates);
         dsopt_rt_accumulate(&rt, elements, value.data() + offset, wide.data() + offset, DSOPT_F32,
@@ -70,7 +71,8 @@ TEST_F(Elementwise, AddIntoHasTheHostsBits) {
 TEST_F(Elementwise, FoldTakesMicroBatchesInOrder) {
   constexpr int64_t kElements = 300, kPlace = 16, kBytes = 4 * kElements + 64,
                     kBatches = 130; // more than a launch carries
-  std::vector<float> running = randomNumbers(kElements, 1), statistics = randomNumbers(kBatches * kBytes / 4, 2);
+  std::vector<float> running = randomNumbers(kElements, 1),
+                     statistics = randomNumbers(kBatches * kBytes / 4, 2);
   std::vector<int64_t> places(kBatches);
   for (int64_t i = 0; i < kBatches; ++i)
     places[i] = i * 37 % kBatches;

@@ -98,7 +98,8 @@ protected:
       Records records = record(
           parts, ranks,
           [&](size_t i, int which, int64_t number) {
-            std::vector<float> values = randomNumbers(1 + number % 100, number + 1000 * step, which ? 0.7f : 0.5f);
+            std::vector<float> values =
+                randomNumbers(1 + number % 100, number + 1000 * step, which ? 0.7f : 0.5f);
             if ((i + step) % 5 == 4 && which)
               std::fill(values.begin(), values.end(), 0.0f);
             return values;
