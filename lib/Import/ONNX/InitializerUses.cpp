@@ -83,11 +83,12 @@ bool InitializerUses::isNormalized(StringRef value, int steps) const {
 
 /// Whether a value leaves a normalization as it is.
 static bool isPlain(const Use &use, double value) {
-  return use.op().ends_with("Normalization") && ((use.input == 1 && value == 1) || (use.input == 2 && value == 0));
+  return use.op().ends_with("Normalization") &&
+         ((use.input == 1 && value == 1) || (use.input == 2 && value == 0));
 }
 
-/// Whether what a normalization gives is scaled or shifted by the model's own weights: exporters write a group's as
-/// an instance's.
+/// Whether what a normalization gives is scaled or shifted by the model's own weights: exporters write a
+/// group's as an instance's.
 bool InitializerUses::isScaledAfter(const Use &use) const {
   std::vector<Use> readers;
   values.collect(use.result(), readers);
@@ -297,7 +298,8 @@ Purpose InitializerUses::purpose(const onnx::TensorProto &tensor) const {
   if (areEqual && !isComputed)
     return {Purpose::Number, type.getNumElements() == 1 ? "one number" : "equal numbers"};
   if (StringRef form = closedForm(type.getShape(), elements, false); !form.empty() && !areEqual)
-    return {form == "a table of waves" ? Purpose::ClosedForm : Purpose::Number, form.str()};
+    return {form == "a table of waves" || form == "a window" ? Purpose::ClosedForm : Purpose::Number,
+            form.str()};
   bool normalize = llvm::all_of(uses, [&](const Use &use) {
     return (use.op() == "Sub" || use.op() == "Div") && use.input == 1 && isInput(otherOf(use), 3);
   });
