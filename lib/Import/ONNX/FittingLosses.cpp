@@ -3,6 +3,7 @@
 #include "FittingLosses.h"
 
 #include "Declarations.h"
+#include "UpgradeOperators.h"
 
 using namespace mlir;
 
@@ -71,15 +72,21 @@ void Chooser::addFitting(const Inspection::Value &output, std::vector<Inspection
   const onnx::NodeProto *node = producer(output.name);
   int64_t count = sizes.empty() ? 1 : sizes.back();
   Inspection::Value labels{freeName("labels"), "i64", {}, std::vector<int64_t>(sizes), true, count};
-  StringRef op = node ? StringRef(node->op_type()) : "",
-            upgraded = node ? metadataOf(*node, "dsopt.upgraded") : "";
-  op = upgraded.empty() ? op : upgraded;
+  StringRef op = node ? StringRef(node->op_type()) : "";
+  // Of an old opset it may be flattened, from its axis on.
+  if (op == "Reshape" && node->input_size() && metadataOf(*node, kUpgradedKey).ends_with("Softmax"))
+    node = producers.lookup(node->input(0));
+  op = node ? StringRef(node->op_type()) : "";
   if (op == "Softmax" || op == "LogSoftmax") {
-    // Of an old opset it is over all axes behind the first.
-    int64_t rank = sizes.size(), axis = upgraded.empty() || rank == 2 ? rank - 1 : rank;
-    for (const onnx::AttributeProto &attribute : node->attribute())
-      if (upgraded.empty() && attribute.name() == "axis")
-        axis = attribute.i() + (attribute.i() < 0 ? rank : 0);
+    const onnx::NodeProto *rows = node->input_size() ? producers.lookup(node->input(0)) : nullptr;
+    const onnx::NodeProto *flat = rows && !metadataOf(*rows, kUpgradedKey).empty() ? rows : node;
+    int64_t rank = sizes.size(), axis = -1;
+    for (const onnx::AttributeProto &attribute : flat->attribute())
+      if (attribute.name() == "axis")
+        axis = attribute.i();
+    axis += axis < 0 ? rank : 0;
+    if (flat != node && axis != rank - 1)
+      axis = rank;
     if (rank >= 2 && (axis == 1 || axis == rank - 1) && sizes[axis] > 1) {
       labels.bound = sizes[axis];
       labels.sizes->erase(labels.sizes->begin() + axis);

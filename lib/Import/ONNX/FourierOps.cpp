@@ -18,6 +18,8 @@ namespace dsopt::onnx_import {
 static constexpr int64_t kFewPoints = 128;
 /// Points of a transform without factors at most.
 static constexpr int64_t kMostPoints = 2048;
+/// Roots of unity are constants of as many numbers.
+static constexpr int64_t kMostRoots = int64_t(1) << 24;
 
 /// A constant whose element at (row, column) is a function of both.
 template <typename F> static Value matrix(Emitter &e, Type element, int64_t rows, int64_t columns, F f) {
@@ -176,8 +178,8 @@ static LogicalResult dft(NodeBuilder &n) {
       return failure();
     points = *length;
   }
-  if (points < 1)
-    return n.error() << "transforms " << points << " points, expected 1 or more";
+  if (points < 1 || points > kMostRoots)
+    return n.error() << "transforms " << points << " points, expected 1 to " << kMostRoots;
   if (isOnesided && parts != (inverse ? 2 : 1))
     return n.error() << "is onesided with an input of type " << Emitter::typeOf(x) << ", expected a "
                      << (inverse ? "complex" : "real") << " one";

@@ -23,8 +23,10 @@ namespace dsopt::onnx_import {
 
 /// Rows of a micro-batch that are tried.
 static constexpr int64_t kRows = 4;
-/// What else is tried, in turn: along the axes of images, and of all else.
-static constexpr std::pair<int64_t, int64_t> kTried[] = {{64, 16}, {224, 128}, {640, 1000}, {32, 16000}};
+/// What else is tried, in turn: along the axes of images, of sequences of ids, and of all else.
+static constexpr struct {
+  int64_t image, ids, other;
+} kTried[] = {{64, 16, 16}, {224, 128, 128}, {640, 64, 512}, {32, 256, 16000}};
 
 namespace {
 class Inspector {
@@ -103,9 +105,10 @@ Inspection::Value Inspector::declared(const onnx::ValueInfoProto &info, StringRe
     return value;
   value.shape.emplace();
   for (const auto &dimension : tensor.shape().dim())
-    value.shape->push_back(dimension.has_dim_value()       ? std::to_string(dimension.dim_value())
-                           : dimension.dim_param().empty() ? "?"
-                                                           : dimension.dim_param());
+    value.shape->push_back(!dimension.dim_param().empty() ? dimension.dim_param()
+                           : dimension.has_dim_value() && dimension.dim_value() >= 0
+                               ? std::to_string(dimension.dim_value())
+                               : "?");
   return value;
 }
 
@@ -226,7 +229,9 @@ bool Inspector::guessSizes(size_t attempt) {
         else if (axis == 0)
           sizes[symbol] = options.microBatchSize ? options.microBatchSize : kRows;
         else
-          guesses.try_emplace(symbol, rank >= 4 ? kTried[attempt].first : kTried[attempt].second);
+          guesses.try_emplace(symbol, rank >= 4                             ? kTried[attempt].image
+                                      : StringRef(input.type).contains('i') ? kTried[attempt].ids
+                                                                            : kTried[attempt].other);
       }
     }
   }

@@ -33,6 +33,8 @@ check("refused", (found["refused"], found["tried"], found["weights"], found["not
 LOSSES = {
     "classifier": [("cross-entropy:p,labels", "i64", [4]), ("mse:p,target", "f32", [4, 5])],
     "old": [("cross-entropy:p,labels", "i64", [4]), ("mse:p,target", "f32", [4, 5])],
+    "old-rows": [("cross-entropy:p,labels", "i64", [4, 1]), ("mse:p,target", "f32", [4, 1, 5])],
+    "old-all": [("mse:p,target", "f32", [4, 1, 5])],
     "regression": [("mse:y,target", "f32", [4, 1])],
     "binary": [("cross-entropy:p,labels", "f32", [4, 1]), ("mse:p,target", "f32", [4, 1])],
     "image": [("cross-entropy:p,labels", "i64", [4, 62, 62]), ("mse:p,target", "f32", [4, 4, 62, 62])],

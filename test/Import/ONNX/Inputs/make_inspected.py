@@ -42,6 +42,9 @@ rows = [value("x", ["batch", 6])]
 write("classifier.onnx", [product, node("Mul", "y scale", "z"), node("Softmax", "z", "p"), node("ArgMax", "z", "choice", axis=1, keepdims=0)],
       rows, [value("p", ["batch", 5]), value("choice", ["batch"], TensorProto.INT64)], [*weights, number("scale", np.float32(1.5))])
 # The same of an old opset, where the softmax is written anew.
+for name, axis in (("old-rows", 2), ("old-all", 1)):
+    write(f"{name}.onnx", [product, node("Unsqueeze", "y", "u", axes=[1]), node("Softmax", "u", "p", axis=axis)], rows, [value("p", ["batch", 1, 5])],
+          weights, opset=9)
 write("old.onnx", [product, node("Softmax", "y", "p")], rows, [value("p", ["batch", 5])], weights, opset=9)
 write("heads.onnx", [node("MatMul", "x w", "a"), node("MatMul", "x v", "c")], rows, [value("a"), value("c")], [tensor("w", 6, 5), tensor("v", 6, 3)])
 # One number is no class.

@@ -103,6 +103,8 @@ image = [node("Unsqueeze", "x zero", "image")]
 for name, nodes, constants in [
         ("conv", [*image, node("Conv", "image filter", "y")], [array("filter", np.ones((2, 3, 1)))]),
         ("window", [*image, node("MaxPool", "image", "y", kernel_shape=[9])], []),
+        ("long-dft", [node("Unsqueeze", "x last", "waves"), node("DFT", "waves points", "y")],
+         [array("last", [2], np.int64), array("points", 2**31, np.int64)]),
         ("topk", [node("TopK", "x k", "y")], [array("k", [7], np.int64)]),
         ("einsum", [node("Einsum", "x", "y", equation="abc->a")], []),
         ("scatter", [node("ScatterElements", "x i x", "y", reduction="xor")], [array("i", np.zeros((4, 3)), np.int64)]),
