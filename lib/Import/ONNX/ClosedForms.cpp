@@ -41,6 +41,27 @@ static bool isGeometric(const TensorValues &values) {
   return std::fabs(ratio - 1) > 1e-4;
 }
 
+/// Rising to the middle and falling as it rose, zeros beside it: Hann's window and its like. One for a
+/// periodic signal has its first sample once.
+static bool isWindow(const TensorValues &values) {
+  int64_t first = 0, last = values.size() - 1;
+  while (first < last && values[first] == 0)
+    ++first;
+  while (last > first && values[last] == 0)
+    --last;
+  if (last - first < 7)
+    return false;
+  double peak = values[(first + last + 1) / 2];
+  auto isMirrored = [&](int64_t from) {
+    for (int64_t low = from, high = last; low < high; ++low, --high)
+      if (!(values[low] >= 0 && std::fabs(values[low] - values[high]) <= 1e-6 * peak &&
+            (low + 1 >= high || values[low + 1] >= values[low])))
+        return false;
+    return values[from] < 0.5 * peak;
+  };
+  return isMirrored(first) || isMirrored(first + 1);
+}
+
 /// Samples of a wave satisfy v[n + 1] + v[n - 1] = 2 cos(w) v[n]: sines and cosines of positions, DFT, DCT.
 /// A window, if there is one, is the first row.
 static bool areWaves(const Matrix &at, bool windowed) {
@@ -191,6 +212,7 @@ StringRef closedForm(ArrayRef<int64_t> shape, const TensorValues &values, bool i
   if (sizes.size() == 1)
     return isArithmetic(values)  ? "an arithmetic sequence"
            : isGeometric(values) ? "a geometric sequence"
+           : isWindow(values)    ? "a window"
                                  : "";
   if (sizes.size() != 2)
     return "";

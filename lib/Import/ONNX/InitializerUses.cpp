@@ -298,7 +298,8 @@ Purpose InitializerUses::purpose(const onnx::TensorProto &tensor) const {
   if (areEqual && !isComputed)
     return {Purpose::Number, type.getNumElements() == 1 ? "one number" : "equal numbers"};
   if (StringRef form = closedForm(type.getShape(), elements, false); !form.empty() && !areEqual)
-    return {form == "a table of waves" ? Purpose::ClosedForm : Purpose::Number, form.str()};
+    return {form == "a table of waves" || form == "a window" ? Purpose::ClosedForm : Purpose::Number,
+            form.str()};
   bool normalize = llvm::all_of(uses, [&](const Use &use) {
     return (use.op() == "Sub" || use.op() == "Div") && use.input == 1 && isInput(otherOf(use), 3);
   });

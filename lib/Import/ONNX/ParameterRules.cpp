@@ -167,7 +167,8 @@ std::optional<ParameterRule> ParameterRules::saidByFile(StringRef name) const {
 std::optional<ParameterRule> ParameterRules::saidOfSources(StringRef name) const {
   static const llvm::Regex madeUp("^val_[0-9]+$");
   auto from = foldedFrom.find(name);
-  if (from == foldedFrom.end())
+  // Where nothing is marked, the sources' names say nothing either.
+  if (from == foldedFrom.end() || !(hasRoles || hasMarks))
     return std::nullopt;
   SmallVector<StringRef> sources;
   StringRef(from->second).trim("[]").split(sources, ',', -1, /*KeepEmpty=*/false);
@@ -206,7 +207,8 @@ ParameterRule ParameterRules::decide(const onnx::TensorProto &tensor, Type eleme
 static bool isExportersName(StringRef name) {
   static const llvm::Regex madeUp("^onnx::|^_?val_[0-9]+$|^_?[0-9]+$|_output_[0-9]+$|const_fold|"
                                   "(^|[/.:_])[cC]onst(ant)?s?([0-9/.:_]|$)|^(fill|assign)_|^p2o\\.|"
-                                  "lifted_tensor|^(scalar|initializer|var|tmp|arg)_?[0-9]+$|/[xy]:0$");
+                                  "lifted_tensor|^(scalar|initializer|var|tmp|arg)_?[0-9]+$|/[xy]:0$|"
+                                  "^ConstantFolding/|^auto\\.cast\\.[0-9]+$");
   return madeUp.match(name);
 }
 
@@ -227,8 +229,11 @@ ParameterRule ParameterRules::decideByUse(const onnx::TensorProto &tensor, bool 
   // An exporter that marks parameters marks no constants.
   if (isMarked)
     return {Role::Constant, "constant of the exporter"};
-  if (isExportersName(file.originalName(tensor.name())))
+  StringRef original = file.originalName(tensor.name());
+  if (isExportersName(original))
     return {Role::Constant, "an exporter's name for a constant", /*inDoubt=*/true};
+  if (purpose.kind == Purpose::Number && foldedFrom.count(original))
+    return {Role::Constant, purpose.why + ", which the exporter has folded", /*inDoubt=*/true};
   return {Role::Trained, purpose.why, purpose.kind == Purpose::Number};
 }
 

@@ -14,6 +14,7 @@ tool, folder = sys.argv[1:]
 os.makedirs(folder, exist_ok=True)
 random = np.random.default_rng(0)
 KIND = "pkg.torch.export.graph_signature.InputSpec.kind"
+FOLDED_FROM = "pkg.onnxscript.optimizer.folded_from"
 SIGNATURE = "pkg.torch.export.ExportedProgram.graph_signature"
 
 
@@ -55,7 +56,7 @@ def build(name, nodes, values, x, constants, marks, signature, type, more, opset
     for key, kind in marks:
         infos.append(helper.make_tensor_value_info(key, element, arrays[key].shape))
         entry = infos[-1].metadata_props.add()
-        entry.key, entry.value = KIND, kind
+        entry.key, entry.value = FOLDED_FROM if kind.startswith("[") else KIND, kind
     graph = helper.make_graph(made, "g", [helper.make_tensor_value_info("x", element, x), *more], [helper.make_tensor_value_info("loss", element, [])],
                               [numpy_helper.from_array(value, key) for key, value in arrays.items() if key not in constants], value_info=infos)
     if signature:
@@ -198,6 +199,18 @@ case("folded", [LINEAR, "z = Mul y const_fold_opt__12"], {**W, "const_fold_opt__
 case("numbered", [LINEAR, "z = Mul y 123"], {**W, "123": 0.8}, "w", "123")
 case("pixels", ["a = Sub x mean", "b = Div a std", "z = MatMul b w"], {"w": rand(3, 2), "mean": [0.485, 0.456, 0.406], "std": [0.229, 0.224, 0.225]}, "w mean std", "mean std", x=(4, 3))
 case("pixels_exported", ["a = Sub x val_1", "z = MatMul a w"], {"w": rand(3, 2), "val_1": [0.485, 0.456, 0.406]}, "w", "val_1", x=(4, 3))
+case("numbered_cast", [LINEAR, "z = Mul y auto.cast.74"], {**W, "auto.cast.74": [0.258]}, "w", "auto.cast.74")
+case("reciprocal", [LINEAR, "z = Mul y ConstantFolding/norm/truediv_recip:0"], {**W, "ConstantFolding/norm/truediv_recip:0": 0.002}, "w", "ConstantFolding/norm/truediv_recip:0")
+
+# Windows of short-time transforms: symmetric, periodic, among zeros.
+for name, values in (("symmetric", np.hamming(16)), ("periodic", np.hamming(17)[:16]), ("padded", np.concatenate([np.zeros(3), np.hanning(11), np.zeros(2)]))):
+    case(f"window_{name}", ["a = Mul x window", "z = MatMul a u"], {"u": rand(16, 3), "window": values}, "u", "window", x=(4, 16))
+case("no_window", ["a = Mul x scale", "z = MatMul a u"], {"u": rand(16, 3), "scale": np.hamming(16) + 1e-4 * rand(16)}, "u scale", x=(4, 16))
+
+# Folded by an exporter that marks nothing: use, values and names decide.
+case("folded_unmarked", ["a = Mul x emphasis_cast", "b = MatMul a bank_cast", "c = Add b guard_cast", "l = Log c", "z = MatMul l u_cast"],
+     {"emphasis_cast": 0.97, "bank_cast": np.maximum(0, 1 - np.abs(np.arange(40)[:, None] / 4 - np.arange(1, 9))), "guard_cast": 1e-5, "u_cast": rand(8, 3)},
+     "u_cast", "emphasis_cast bank_cast", x=(4, 40), marks=[(key + "_cast", f"['{key}']") for key in ("emphasis", "bank", "guard", "u")])
 
 # Marks and signatures.
 case("marked", [LINEAR, "a = Mul y scale", "z = Add a val_3"], {**W, "scale": 1.0, "val_3": 0.5}, "w scale", marks=[("w", "PARAMETER"), ("scale", "PARAMETER")])
