@@ -12,11 +12,13 @@ derivative anywhere. --docs does both and writes the table of operators."""
 import argparse
 import collections
 import os
+import pickle
 import queue
 import random
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import types
 import warnings
@@ -154,9 +156,26 @@ class Case:
         return None
 
 
+def onnx_cases():
+    """onnx's own cases of nodes. They take longer to make than most of them to run: kept with compiled objects (DSOPT_CACHE), by their version."""
+    folder = os.environ.get("DSOPT_CACHE")
+    kept = os.path.join(folder or "", f"onnx-{onnx.__version__}-numpy-{np.__version__}-{sys.version_info.major}.{sys.version_info.minor}.cases")
+    if folder and os.path.exists(kept):
+        os.utime(kept)  # used just now: not among the first to go
+        with open(kept, "rb") as file:
+            return pickle.load(file)
+    cases = [case for case in collect_testcases(None) if case.kind == "node"]
+    if folder:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
+            pickle.dump(cases, file)
+        os.replace(file.name, kept)
+    return cases
+
+
 def collect(wanted):
     cases = []
-    everything = [c for c in collect_testcases(None) if c.kind == "node"]
+    everything = onnx_cases()
     own = {c.name: c.model.graph.node[0] for c in everything if len(c.model.graph.node) == 1}
     for case in everything:
         # A case's expansion (the operator as a function) stands under another name.

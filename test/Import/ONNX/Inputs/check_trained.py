@@ -231,7 +231,7 @@ case("node_mean", ["a = Sub x Constant_0", "z = MatMul a u"], {"u": rand(3, 2), 
 failures = 0
 for name, nodes, values, trained, doubt, *rest in CASES:
     path = build(name, nodes, values, *rest)
-    done = subprocess.run([tool, path, "--list-parameters"], capture_output=True, text=True)
+    done = subprocess.run([tool, os.path.basename(path), "--list-parameters"], cwd=folder, capture_output=True, text=True)
     rows = [line.split() for line in done.stdout.splitlines()[1:-1]]
     got = {row[0] for row in rows if row[3] == "trained"}
     said = {key for key in values if f"'{key}' (" in done.stderr}
