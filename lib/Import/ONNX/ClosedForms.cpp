@@ -45,13 +45,17 @@ static bool isGeometric(const TensorValues &values) {
 /// periodic signal has its first sample once.
 static bool isWindow(const TensorValues &values) {
   int64_t first = 0, last = values.size() - 1;
-  while (first < last && values[first] == 0)
+  double peak = 0;
+  for (int64_t i = 0; i <= last; ++i)
+    peak = std::max(peak, values[i]);
+  // One end of a window is often a zero that is rounded to something.
+  auto isZero = [&](int64_t n) { return std::fabs(values[n]) <= 1e-9 * peak; };
+  while (first < last && isZero(first))
     ++first;
-  while (last > first && values[last] == 0)
+  while (last > first && isZero(last))
     --last;
   if (last - first < 7)
     return false;
-  double peak = values[(first + last + 1) / 2];
   auto isMirrored = [&](int64_t from) {
     for (int64_t low = from, high = last; low < high; ++low, --high)
       if (!(values[low] >= 0 && std::fabs(values[low] - values[high]) <= 1e-6 * peak &&

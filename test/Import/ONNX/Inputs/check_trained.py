@@ -203,7 +203,7 @@ case("numbered_cast", [LINEAR, "z = Mul y auto.cast.74"], {**W, "auto.cast.74": 
 case("reciprocal", [LINEAR, "z = Mul y ConstantFolding/norm/truediv_recip:0"], {**W, "ConstantFolding/norm/truediv_recip:0": 0.002}, "w", "ConstantFolding/norm/truediv_recip:0")
 
 # Windows of short-time transforms: symmetric, periodic, among zeros.
-for name, values in (("symmetric", np.hamming(16)), ("periodic", np.hamming(17)[:16]), ("padded", np.concatenate([np.zeros(3), np.hanning(11), np.zeros(2)]))):
+for name, values in (("symmetric", np.hamming(16)), ("periodic", np.hamming(17)[:16]), ("padded", np.concatenate([np.zeros(3), np.hanning(11), [2e-13, 0]]))):
     case(f"window_{name}", ["a = Mul x window", "z = MatMul a u"], {"u": rand(16, 3), "window": values}, "u", "window", x=(4, 16))
 case("no_window", ["a = Mul x scale", "z = MatMul a u"], {"u": rand(16, 3), "scale": np.hamming(16) + 1e-4 * rand(16)}, "u scale", x=(4, 16))
 
