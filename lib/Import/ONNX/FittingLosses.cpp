@@ -125,12 +125,16 @@ std::vector<Inspection::Loss> fittingLosses(const ModelFile &file, ArrayRef<Insp
       own = output.name();
       ++scalars;
     }
-  auto isNamed = [](StringRef name) {
-    return [name](const Inspection::Value &output) { return output.name == name; };
+  // What is computed counts, whatever is declared.
+  auto isLoss = [](StringRef name) {
+    return [name](const Inspection::Value &output) {
+      return output.name == name &&
+             (!output.sizes || llvm::all_of(*output.sizes, [](int64_t size) { return size == 1; }));
+    };
   };
-  if (llvm::any_of(outputs, isNamed("loss")))
+  if (llvm::any_of(outputs, isLoss("loss")))
     own = "loss";
-  else if (scalars != 1 || llvm::none_of(outputs, isNamed(own)))
+  else if (scalars != 1 || llvm::none_of(outputs, isLoss(own)))
     own.clear();
   if (!own.empty())
     return {{"", "'" + own + "' is the model's own", {}}};

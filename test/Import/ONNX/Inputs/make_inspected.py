@@ -53,6 +53,8 @@ write("binary.onnx", [node("MatMul", "x v", "s"), node("Sigmoid", "s", "p")], ro
 write("image.onnx", [node("Conv", "x k", "y"), node("Softmax", "y", "p", axis=1)], [value("x", ["n", 3, "h", "w"])], [value("p")], [tensor("k", 4, 3, 3, 3)])
 write("loss.onnx", [product, node("SoftmaxCrossEntropyLoss", "y labels", "objective")], [*rows, value("labels", ["batch"], TensorProto.INT64)],
       [value("objective", []), value("y", ["batch", 5])], weights)
+# Declared as one number, but one for each row: no loss.
+write("misdeclared.onnx", [node("MatMul", "x v", "y"), node("Squeeze", "y last", "score")], rows, [value("score", [])], [tensor("v", 6, 1), number("last", [1])])
 # States have their rows second.
 write("states.onnx", [node("LSTM", "x w r   h c", "all last", hidden_size=4), node("Squeeze", "last first", "y")],
       [value("x", ["steps", "batch", 3]), value("h", [1, "batch", 4]), value("c", [1, "batch", 4]), value("unused", [2])], [value("y", ["batch", 4])],
