@@ -19,6 +19,8 @@ EXPECTED = {
     "classifier": ("cross-entropy:p,labels", {"p": (16, 5), "choice": (16,)}),
     "old": ("cross-entropy:p,labels", {"p": (16, 5)}),
     "regression": ("mse:y,target", {"y": (16, 1)}),
+    "binary": ("cross-entropy:p,labels", {"p": (16, 1)}),
+    "image": ("cross-entropy:p,labels", {"p": (16, 4, 62, 62)}),
     "loss": ("", {"objective": (4,), "y": (16, 5)}),
     "states": ("mse:y,target", {"y": (4, 16, 4)}),
     "tokens": ("mse:y,target", {"y": (16, 16, 8)}),

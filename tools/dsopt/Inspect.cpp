@@ -50,7 +50,7 @@ static void printValues(llvm::ArrayRef<Inspection::Value> values, raw_ostream &o
     os << "  " << llvm::left_justify(value.name, name) << "  " << llvm::left_justify(value.type, type) << "  "
        << (value.shape ? "[" + llvm::join(*value.shape, ", ") + "]" : "of no declared shape");
     if (!value.isUsed)
-      os << "  (no output needs it)";
+      os << (value.isGiven ? "  (bound by -input)" : "  (no output needs it)");
     else if (value.bound)
       os << "  below " << value.bound;
     os << "\n";

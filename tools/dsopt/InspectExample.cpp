@@ -91,7 +91,7 @@ InspectExample dsopt::makeExample(const Inspection &found, const ParsedOptions &
   example.python =
       "import numpy as np; r = np.random.default_rng(0); np.savez('data.npz', **{" + items + "})";
   std::string given;
-  for (const char *name : {"dim", "weights", "untie", "freeze", "train", "batchnorm", "dropout"})
+  for (const char *name : {"dim", "input", "weights", "untie", "freeze", "train", "batchnorm", "dropout"})
     if (options.has(name))
       for (const std::string &value : options.values.at(name))
         given += " " + quoted(std::string("-") + name + "=" + value);

@@ -31,6 +31,8 @@ struct Inspection {
     /// Of an input: whether an output needs it, and below what its integers have to be (0: any).
     bool isUsed = true;
     int64_t bound = 0;
+    /// Whether the options give its value (`-input`): then it is no input any more.
+    bool isGiven = false;
   };
   std::vector<Value> inputs, outputs;
   /// Values that symbols were tried with; those that the options do not give, too.

@@ -142,7 +142,8 @@ LogicalResult Inspector::readValues() {
     if (file.findInitializer(input.name()) >= 0)
       continue;
     Inspection::Value value = declared(input, "input");
-    value.isUsed = needed.contains(input.name());
+    value.isGiven = llvm::any_of(options.inputs, [&](auto &given) { return given.first == input.name(); });
+    value.isUsed = needed.contains(input.name()) && !value.isGiven;
     found.inputs.push_back(std::move(value));
   }
   for (const onnx::ValueInfoProto &output : file.graph().output())

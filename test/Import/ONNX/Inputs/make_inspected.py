@@ -93,4 +93,7 @@ write("pieces.onnx", [product, node("SplitToSequence", "y", "pieces")], rows,
 branches = [helper.make_graph([node(op, "y", name)], name, [], [value(name)]) for op, name in (("Relu", "taken"), ("Unique", "other"))]
 write("branch.onnx", [product, node("If", "yes", "z", then_branch=branches[0], else_branch=branches[1])], rows, [value("z", ["batch", 5])],
       [*weights, number("yes", True)])
+branches = [helper.make_graph([node("MatMul", f"x {name}", f"{name}y")], name, [], [value(f"{name}y")]) for name in ("fast", "slow")]
+write("rate.onnx", [node("Equal", "rate high", "is"), node("If", "is", "y", then_branch=branches[0], else_branch=branches[1])],
+      [value("x", [4, 6]), value("rate", [], TensorProto.INT64)], [value("y")], [tensor("fast", 6, 3), tensor("slow", 6, 3), number("high", 16000)])
 write("cycle.onnx", [node("Add", "x b", "a"), node("Relu", "a", "b")], rows, [value("a")])
