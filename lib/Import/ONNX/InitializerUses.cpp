@@ -63,20 +63,21 @@ bool InitializerUses::isNormalized(StringRef value, int steps) const {
   const onnx::NodeProto *node = values.producer(values.viewed(value));
   if (!node || steps == 0)
     return false;
-  auto isRoot = [&](StringRef input) {
-    const onnx::NodeProto *made = values.producer(values.viewed(input));
+  auto readsRoot = [&](const onnx::NodeProto &reader, int input) {
+    const onnx::NodeProto *made =
+        input < reader.input_size() ? values.producer(values.viewed(reader.input(input))) : nullptr;
     return made && (made->op_type() == "Sqrt" || made->op_type() == "Pow");
   };
   StringRef op = node->op_type();
   if (op.ends_with("Normalization") || op.starts_with("LpNormalization"))
     return true;
   if (op == "Div")
-    return isRoot(node->input(1));
+    return readsRoot(*node, 1);
   return op == "Mul" && llvm::any_of(node->input(), [&](const std::string &input) {
            const onnx::NodeProto *made = values.producer(values.viewed(input));
            bool isInverse =
-               made && ((made->op_type() == "Reciprocal" && isRoot(made->input(0))) ||
-                        (made->op_type() == "Div" && isRoot(made->input(1))) || made->op_type() == "Pow");
+               made && ((made->op_type() == "Reciprocal" && readsRoot(*made, 0)) ||
+                        (made->op_type() == "Div" && readsRoot(*made, 1)) || made->op_type() == "Pow");
            return isInverse || (values.initializer(input) == nullptr && isNormalized(input, steps - 1));
          });
 }

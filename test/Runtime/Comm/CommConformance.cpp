@@ -14,6 +14,7 @@
 #include "dsopt/Runtime/World.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <gtest/gtest.h>
