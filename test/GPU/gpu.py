@@ -101,7 +101,7 @@ def archive(path, folder):
         with tarfile.open(mode="w", **file) as made:
             made.add(folder, os.path.basename(folder))
 
-    if not path.endswith(".xz"):
+    if path.endswith(".tar"):
         return write(name=path)
     with lzma.open(path, "wb", filters=[{"id": lzma.FILTER_LZMA2, "preset": 6, "dict_size": 256 << 20}]) as file:
         write(fileobj=file)

@@ -1,7 +1,7 @@
 """Runs the tests of programs for GPUs on this machine's GPUs, or packs what a machine without a compiler is asked.
 
 usage: ./dev test-gpu [-only=REGEX] [-list]         here, on a GPU
-       ./dev test-gpu -package=FILE.tar.xz [-arch=sm_80,sm_90a]   .tar: without compression
+       ./dev test-gpu -package=FILE.tar.xz [-arch=sm_80,sm_90a]   FILE.tar: without compression
                                                     there: tar xf FILE.tar.xz && python3 gpu-answers/answer.py
 The parts are the tests of test/Execution that the device in software runs, without those of what only it can do, and
 the unit tests of the runtime's kernels and products. The status is 1 where a part fails. A package has questions of its own, in the order of

@@ -170,6 +170,8 @@ TEST_F(Npz, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(refusal(missing), ": no array 'labels' for the input i64 [2]; the file has x");
 
   NpzWriter wide = good(4), shape, rank, type, order, few = good(3), uneven;
+  for (NpzWriter *one : {&shape, &rank, &type, &order})
+    one->add("labels", "<i8", "(4, 2)", std::vector<int64_t>(8));
   shape.add("x", "<f4", "(4, 3, 3)", floats(36));
   EXPECT_EQ(refusal(shape), ": array 'x' has shape [4, 3, 3], expected a stream of micro-batches of [2, 3]");
   rank.add("x", "<f4", "(8,)", floats(8));
