@@ -188,6 +188,11 @@ bool InitializerUses::isEpsilon(const Use &use, double value) const {
          });
 }
 
+/// What a recurrence begins with.
+static bool isState(const Use &use) {
+  return (use.op() == "RNN" || use.op() == "GRU" || use.op() == "LSTM") && (use.input == 5 || use.input == 6);
+}
+
 /// Why an operator never means its input, whose elements all are this value, as a parameter; empty where it
 /// may.
 StringRef InitializerUses::constantUse(const Use &use, double value, bool isOne) const {
@@ -204,8 +209,7 @@ StringRef InitializerUses::constantUse(const Use &use, double value, bool isOne)
     return "number";
   if (op == "Where")
     return value <= kHidden || (value == 0 && !use.isExpanded) ? "number" : "";
-  bool isState = (op == "RNN" || op == "GRU" || op == "LSTM") && (use.input == 5 || use.input == 6);
-  if (value == 0 && isOne && use.isExpanded && (isState || op == "Loop" || op == "Scan"))
+  if (value == 0 && isOne && use.isExpanded && (isState(use) || op == "Loop" || op == "Scan"))
     return "a state of zeros";
   if (op == "Sub" && use.input == 0 && value == 1)
     return "number";
@@ -273,6 +277,10 @@ Purpose InitializerUses::purpose(const onnx::TensorProto &tensor) const {
     return form.empty() ? Purpose{Purpose::Weight, "takes part in a gradient"}
                         : Purpose{Purpose::ClosedForm, "a layer's weight, but " + form.str()};
   }
+  // Exporters write a recurrence that is given no state with zeros in a node.
+  if (areEqual && elements[0] == 0 && !uses.empty() && llvm::all_of(uses, isState) &&
+      file.isLifted(file.findInitializer(tensor.name())))
+    return {Purpose::Constant, "a state of zeros"};
   if (type.getNumElements() > 1 && !uses.empty() && isMask(uses, elements))
     return {Purpose::Constant, "mask"};
   if (areEqual || llvm::none_of(uses, [&](const Use &use) { return isDerived(use); })) {

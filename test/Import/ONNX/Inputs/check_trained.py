@@ -108,6 +108,7 @@ case("learned_state_zero", ["h = Expand h0 sh", "Y z = RNN x W R _ _ h hidden_si
 case("zero_state", ["h = Expand zero sh", "Y z = RNN x W R _ _ h hidden_size=3"], {**RNN, "zero": 0.0, "sh": [1, 4, 3]}, "W R", x=(5, 4, 6))
 case("zero_states", ["h = Expand zero sh", "Y z c = LSTM x W R _ _ h h hidden_size=3"], {"W": rand(1, 12, 6), "R": rand(1, 12, 3), "zero": [0.0], "sh": [1, 4, 3]}, "W R", x=(5, 4, 6))
 case("exported_state", ["Y z = RNN x W R _ _ onnx::RNN_7 hidden_size=3"], {**RNN, "onnx::RNN_7": full(0.0, 1, 4, 3)}, "W R", "onnx::RNN_7", x=(5, 4, 6))
+case("node_state", ["Y z = RNN x W R _ _ /rnn/Constant_output_0 hidden_size=3"], {**RNN, "/rnn/Constant_output_0": full(0.0, 1, 4, 3)}, "W R", x=(5, 4, 6), constants=["/rnn/Constant_output_0"])
 
 # Formulas.
 TANH = ["a = Mul k x", "b = Mul x a", "d = Mul x b", "e = Add x d", "f = Mul s e", "t = Tanh f", "u = Add one t", "v = Mul half u", "g = Mul x v", "z = MatMul g w"]
