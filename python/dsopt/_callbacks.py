@@ -161,6 +161,7 @@ class KeepBest(Callback):
     def __init__(self, metric: str = "eval_loss", mode: Optional[str] = None):
         self.metric, self.mode = metric, mode_of(metric, mode)
         self.best: Optional[Best] = None
+        self._every = 1
         self._values: Dict[int, float] = {}
         self._saved: Dict[int, str] = {}
 
@@ -176,6 +177,7 @@ class KeepBest(Callback):
                 words.append(f"-save-every={evaluate}")
         if not given_count(words, "save-every"):
             raise ValueError("keep_best compares checkpoints: it needs save_every=")
+        self._every = given_count(words, "save-every") or 1
 
         if given_values(words, "resume"):
             self.best = Best.kept(given_values(words, "save")[-1], self.metric)
@@ -204,6 +206,12 @@ class KeepBest(Callback):
     def on_end(self, status: str) -> None:
         if self.best is None and status in ("ok", "stopped"):
             warn(f"keep_best found no checkpoint with a value of {self.metric}")
+        # A run that keeps few checkpoints may remove one before it is seen here.
+        for step in sorted(self._values, key=lambda step: self._values[step], reverse=self.mode == "max"):
+            is_lost = step % self._every == 0 and step not in self._saved and step < max(self._saved, default=0)
+            if is_lost and is_better(self._values[step], self.best.value if self.best else None, self.mode):
+                warn(f"keep_best: the checkpoint of step {step}, {self.metric} {self._values[step]}, was removed before it could be kept; a larger save_keep= leaves more time")
+                break
 
 
 def take(path: str, place: str) -> bool:

@@ -180,6 +180,17 @@ with warnings.catch_warnings(record=True) as caught:
     none = dsopt.train(model, items, steps=200, keep_best=True, save=path("none"), save_every=50, eval_data=held, eval_every=40,
                        on_step=lambda record: False)
 check(none.best is None and any("no checkpoint with a value of eval_loss" in str(one.message) for one in caught), none)
+# What the run has removed before it was seen is said.
+late = dsopt.KeepBest()
+late.on_start([f"-save={path('late')}", "-save-every=2", "-eval-data=held", "-eval-every=2"])
+late.best = dsopt.Best(path("late/best"), 2, "eval_loss", 1.5)
+for step, value in ((2, 1.5), (4, 1.25), (6, 9.0)):
+    late.on_evaluation({"step": step - 1, "eval_loss": value})
+late._saved = {2: path("late/step-2"), 6: path("late/step-6")}
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    late.on_end("ok")
+    check(len(caught) == 1 and "the checkpoint of step 4, eval_loss 1.25, was removed before it could be kept" in str(caught[0].message), caught)
 print("the best", flush=True)
 
 # The finder: rates rise in equal parts, the one it suggests trains.
