@@ -3,21 +3,18 @@
 #include "ConstantNodes.h"
 
 #include "Scopes.h"
+#include "Tensors.h"
 #include "UpgradeOperators.h"
 
 using namespace mlir;
 
 namespace dsopt::onnx_import {
 
-static bool isFloat(const onnx::TensorProto &tensor) {
-  return tensor.data_type() == onnx::TensorProto::FLOAT || tensor.data_type() == onnx::TensorProto::FLOAT16 ||
-         tensor.data_type() == onnx::TensorProto::BFLOAT16 || tensor.data_type() == onnx::TensorProto::DOUBLE;
-}
-
 /// What a Constant node holds, if it may be a weight; null else.
 static onnx::TensorProto *weightOf(onnx::NodeProto &node, const llvm::StringSet<> &places) {
   if (node.op_type() != "Constant" || !isOnnx(node.domain()) || node.output_size() != 1 ||
-      node.attribute_size() != 1 || !node.attribute(0).has_t() || !isFloat(node.attribute(0).t()))
+      node.attribute_size() != 1 || !node.attribute(0).has_t() ||
+      !isFloatType(node.attribute(0).t().data_type()))
     return nullptr;
   // What an upgrade made is none of the file's.
   if (!metadataOf(node, kUpgradedKey).empty())

@@ -11,10 +11,8 @@ using namespace mlir;
 namespace dsopt::onnx_import {
 
 bool isScalarFloat(const onnx::ValueInfoProto &output) {
-  using Tensor = onnx::TensorProto;
   const onnx::TypeProto_Tensor &type = output.type().tensor_type();
-  auto floats = {Tensor::FLOAT, Tensor::DOUBLE, Tensor::FLOAT16, Tensor::BFLOAT16};
-  return type.has_shape() && type.shape().dim_size() == 0 && llvm::is_contained(floats, type.elem_type());
+  return type.has_shape() && type.shape().dim_size() == 0 && isFloatType(type.elem_type());
 }
 
 LogicalResult checkDuplicates(const ModelFile &file, Location location) {

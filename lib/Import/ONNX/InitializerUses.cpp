@@ -49,9 +49,7 @@ bool InitializerUses::isBias(const Use &use, const onnx::TensorProto &tensor) co
   const onnx::NodeProto *product = values.producer(values.viewed(otherOf(use)));
   if (!product || !isProduct(product->op_type()))
     return false;
-  int64_t elements = 1;
-  for (int64_t size : tensor.dims())
-    elements *= size;
+  int64_t elements = numElements(tensor);
   return llvm::any_of(product->input(), [&](const std::string &input) {
     const onnx::TensorProto *weight = values.initializer(input);
     return weight && weight->dims_size() > 1 && (elements > 1 || featuresOf(*product, *weight) == 1);
@@ -101,9 +99,7 @@ bool InitializerUses::isScaledAfter(const Use &use) const {
 bool InitializerUses::isLayers(const Use &use, const onnx::TensorProto &tensor) const {
   StringRef op = use.op();
   int input = use.input;
-  int64_t elements = 1;
-  for (int64_t size : tensor.dims())
-    elements *= size;
+  int64_t elements = numElements(tensor);
   if (elements > 1 && (op == "Mul" || op == "Add") && isNormalized(otherOf(use), 3))
     return true;
   return llvm::StringSwitch<bool>(op)
@@ -163,18 +159,23 @@ bool InitializerUses::isScore(StringRef value, int steps) const {
 /// Hidden places are far below zero where they are added, or chosen by Where, on the way to a softmax; zeros
 /// among ones where they are multiplied.
 bool InitializerUses::isMask(ArrayRef<Use> uses, const TensorValues &elements) const {
-  auto hides = [](double value) { return value <= kHidden; };
-  return llvm::all_of(uses, [&](const Use &use) {
+  bool isMultiplied = false, isAdded = false;
+  for (const Use &use : uses) {
     StringRef op = use.op();
-    if (op == "Mul" || (op == "Sub" && use.input == 1))
-      return elements.all([](double value) { return value == 0 || value == 1; }) &&
-             elements.any([](double value) { return value == 0; }) &&
-             elements.any([](double value) { return value == 1; });
-    bool isAdded = op == "Add" || op == "Sub" || (op == "Where" && use.input > 0);
-    if (op == "Attention" ? use.input != 3 : !isAdded || !leadsTo(use.result(), "Softmax", 6))
+    bool multiplies = op == "Mul" || (op == "Sub" && use.input == 1);
+    bool adds = op == "Add" || op == "Sub" || (op == "Where" && use.input > 0);
+    if (!multiplies && (op == "Attention" ? use.input != 3 : !adds || !leadsTo(use.result(), "Softmax", 6)))
       return false;
-    return elements.any(hides) && elements.all([&](double value) { return hides(value) || value == 0; });
-  });
+    isMultiplied |= multiplies;
+    isAdded |= !multiplies;
+  }
+  auto has = [&](double number) { return elements.any([=](double value) { return value == number; }); };
+  if (isMultiplied &&
+      !(elements.all([](double value) { return value == 0 || value == 1; }) && has(0) && has(1)))
+    return false;
+  auto hides = [](double value) { return value <= kHidden; };
+  return !isAdded ||
+         (elements.any(hides) && elements.all([&](double value) { return hides(value) || value == 0; }));
 }
 
 /// An epsilon keeps a root, a logarithm or a divisor from zero.
@@ -199,9 +200,7 @@ StringRef InitializerUses::constantUse(const Use &use, double value, bool isOne)
   StringRef op = use.op(), result = use.result();
   if (!isDerived(use))
     return values.decides(result) ? "decides a shape, an index, a loop or a branch" : "no gradient";
-  if (llvm::StringSwitch<bool>(op)
-          .Cases({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}, true)
-          .Default(false))
+  if (isComparison(op))
     return "compared with";
   if (llvm::StringSwitch<bool>(op)
           .Cases({"Mod", "Range", "Dropout", "Pad", "OneHot", "MelWeightMatrix", "RoiAlign"}, true)
@@ -239,9 +238,8 @@ StringRef InitializerUses::unlike(ArrayRef<Use> uses) const {
     StringRef own = llvm::StringSwitch<StringRef>(op)
                         .Cases({"Add", "Sub"}, "shift")
                         .Cases({"Mul", "Div"}, "scale")
-                        .Cases({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}, "bound")
                         .Cases({"Where", "Clip", "Min", "Max"}, "bound")
-                        .Default(op);
+                        .Default(isComparison(op) ? "bound" : op);
     if (values.decides(use.result()))
       own = "index";
     if (!kind.empty() && own != kind)

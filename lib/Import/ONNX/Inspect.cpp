@@ -171,13 +171,8 @@ void Inspector::readWeights() {
       continue;
     Inspection::Weights &weights = files[extent.file];
     if (weights.file.empty()) {
-      SmallString<128> path(file.folder() == "." ? "" : file.folder());
-      if (llvm::sys::path::is_absolute(extent.file))
-        path = extent.file;
-      else
-        llvm::sys::path::append(path, extent.file);
-      weights.file = path.str().str();
-      weights.isThere = llvm::sys::fs::exists(path);
+      weights.file = llvm::sys::path::remove_leading_dotslash(file.pathOf(extent)).str();
+      weights.isThere = llvm::sys::fs::exists(weights.file);
     }
     ++weights.initializers;
     weights.bytes += std::max<int64_t>(0, extent.bytes);
@@ -441,9 +436,8 @@ FailureOr<Inspection> Inspector::run() {
   std::vector<std::string> said = found.notes;
   sortRefused();
   // What does not need what is refused is looked at again, alone.
-  if (!found.remaining.empty() && found.isTried) {
+  if (!found.remaining.empty() && found.isTried)
     isWhole = tryImport();
-  }
   found.notes = said;
   if (!isWhole) {
     found.initializers = initializers.foresee(needed);

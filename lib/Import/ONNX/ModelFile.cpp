@@ -337,17 +337,21 @@ void ModelFile::bindInput(const onnx::TensorProto &value) {
   bound.insert(value.name());
 }
 
+std::string ModelFile::pathOf(const Extent &extent) const {
+  if (llvm::sys::path::is_absolute(extent.file))
+    return extent.file;
+  SmallString<128> full(directory);
+  llvm::sys::path::append(full, extent.file);
+  return full.str().str();
+}
+
 const llvm::MemoryBuffer *ModelFile::weights(const Extent &extent, int64_t bytes, StringRef name,
                                              Location location, bool *absent) {
   const llvm::MemoryBuffer *data = buffer.get();
   if (extent.isExternal) {
     std::unique_ptr<llvm::MemoryBuffer> &slot = opened[extent.file];
     if (!slot) {
-      SmallString<128> full(directory);
-      if (llvm::sys::path::is_absolute(extent.file))
-        full = extent.file;
-      else
-        llvm::sys::path::append(full, extent.file);
+      std::string full = pathOf(extent);
       auto file = llvm::MemoryBuffer::getFile(full, /*IsText=*/false, /*RequiresNullTerminator=*/false);
       if (!file) {
         if (absent) {

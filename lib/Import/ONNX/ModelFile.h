@@ -70,6 +70,8 @@ public:
   /// How many nodes of each operator the file has, functions' in the place of their calls.
   const std::map<std::string, int64_t> &operators() const { return written; }
   llvm::StringRef folder() const { return directory; }
+  /// Where external data lies.
+  std::string pathOf(const Extent &extent) const;
   /// "node 'x' (Op, opset 17)", for messages.
   std::string describe(const onnx::NodeProto &node) const;
 

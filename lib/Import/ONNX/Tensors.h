@@ -20,6 +20,21 @@ bool isSaneShape(llvm::ArrayRef<int64_t> shape);
 /// only come about within a model: no parameter is stored in one.
 enum class Types { Stored, WithSmall };
 
+/// Whether ONNX's type is one of floats, the small ones apart.
+inline bool isFloatType(int64_t dataType) {
+  using Tensor = onnx::TensorProto;
+  return dataType == Tensor::FLOAT || dataType == Tensor::DOUBLE || dataType == Tensor::FLOAT16 ||
+         dataType == Tensor::BFLOAT16;
+}
+
+/// How many elements a tensor has.
+inline int64_t numElements(const onnx::TensorProto &tensor) {
+  int64_t elements = 1;
+  for (int64_t size : tensor.dims())
+    elements *= size;
+  return elements;
+}
+
 /// The type of elements of ONNX's type `dataType`; null with an error at
 /// `location` about `what` where the graph dialect has none.
 mlir::Type elementType(int64_t dataType, const llvm::Twine &what, mlir::Location location,

@@ -17,6 +17,12 @@ namespace dsopt::onnx_import {
 /// Views of views that are looked through: what is invalid may be a cycle.
 static constexpr int kMaxViews = 32;
 
+bool isComparison(StringRef op) {
+  return llvm::StringSwitch<bool>(op)
+      .Cases({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal"}, true)
+      .Default(false);
+}
+
 static bool isView(const onnx::NodeProto &node, int input) {
   return input == 0 && llvm::StringSwitch<bool>(node.op_type())
                            .Cases({"Identity", "Cast", "CastLike", "Reshape", "Flatten", "Transpose"}, true)
@@ -42,10 +48,10 @@ static bool computesSizes(StringRef op) {
   return llvm::StringSwitch<bool>(op)
       .Cases({"Add", "Sub", "Mul", "Div", "Mod", "Neg", "Abs", "Sign"}, true)
       .Cases({"Floor", "Ceil", "Round", "Sqrt", "Pow", "Min", "Max", "Clip"}, true)
-      .Cases({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Not"}, true)
+      .Cases({"And", "Or", "Not"}, true)
       .Cases({"Where", "Identity", "Cast", "Squeeze", "Unsqueeze", "Reshape", "Expand", "Tile"}, true)
       .Cases({"Concat", "Slice", "Gather", "Transpose", "Flatten", "Range", "NonZero", "CumSum"}, true)
-      .Default(false);
+      .Default(isComparison(op));
 }
 
 /// Whether an operator has a derivative by what it reads there.
@@ -56,14 +62,13 @@ static bool hasDerivative(const onnx::NodeProto &node, int input) {
   if (op == "Cast")
     for (const onnx::AttributeProto &attribute : node.attribute())
       if (attribute.name() == "to")
-        return attribute.i() == onnx::TensorProto::FLOAT || attribute.i() == onnx::TensorProto::DOUBLE ||
-               attribute.i() == onnx::TensorProto::FLOAT16 || attribute.i() == onnx::TensorProto::BFLOAT16;
+        return isFloatType(attribute.i());
   return llvm::StringSwitch<bool>(op)
-      .Cases({"Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "And", "Or", "Not"}, false)
+      .Cases({"And", "Or", "Not"}, false)
       .Cases({"Floor", "Ceil", "Round", "Sign", "Shape", "Size", "ArgMax", "ArgMin", "NonZero"}, false)
       .Cases({"IsNaN", "IsInf", "RandomNormalLike", "RandomUniformLike", "Bernoulli"}, false)
       .Case("Where", input != 0)
-      .Default(true);
+      .Default(!isComparison(op));
 }
 
 ValueGraph::ValueGraph(ModelFile &file, ArrayRef<StringRef> results, Location location)

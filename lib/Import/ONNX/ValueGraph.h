@@ -25,6 +25,9 @@ struct Use {
   llvm::StringRef result() const { return node->output_size() ? llvm::StringRef(node->output(0)) : ""; }
 };
 
+/// Whether an operator compares two values.
+bool isComparison(llvm::StringRef op);
+
 class ValueGraph {
 public:
   /// `results` are outputs beside the model's own; so is what nothing reads.
