@@ -2,6 +2,7 @@
 
 #include "Initializers.h"
 
+#include "NaN.h"
 #include "NodeBuilder.h"
 #include "Scopes.h"
 #include "TensorValues.h"
@@ -230,33 +231,6 @@ std::string Initializers::symbolOf(StringRef name) {
   return symbol;
 }
 
-/// Warns of elements that are no numbers: training only spreads them.
-static void warnOfNaN(StringRef bytes, FloatType type, StringRef name, Location location) {
-  unsigned width = type.getWidth() / 8;
-  uint64_t sign = uint64_t(1) << (8 * width - 1);
-  uint64_t infinity = APFloat::getInf(type.getFloatSemantics()).bitcastToAPInt().getZExtValue();
-  int64_t count = 0, first = -1;
-  auto scan = [&](auto zero) {
-    using Bits = decltype(zero);
-    for (size_t at = 0; at + width <= bytes.size(); at += width) {
-      Bits bits;
-      std::memcpy(&bits, bytes.data() + at, sizeof(bits));
-      if (Bits(bits & Bits(sign - 1)) <= Bits(infinity))
-        continue;
-      first = count++ ? first : at / width;
-    }
-  };
-  if (width == 2)
-    scan(uint16_t());
-  else if (width == 4)
-    scan(uint32_t());
-  else
-    scan(uint64_t());
-  if (count)
-    emitWarning(location) << "initializer '" << name << "' has " << count << " elements that are NaN of "
-                          << bytes.size() / width << ", the first at " << first;
-}
-
 FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTensorType type,
                                                           const ParameterRule &rule) {
   const onnx::TensorProto &tensor = file.graph().initializer(index);
@@ -286,13 +260,16 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
       return failure();
     if (data) {
       StringRef content = data->getBuffer().substr(extent.offset, bytes);
-      if (auto element = dyn_cast<FloatType>(type.getElementType()))
-        warnOfNaN(content, element, name, location);
+      auto element = dyn_cast<FloatType>(type.getElementType());
+      bool isOdd = false;
       SmallVector<int64_t> hashes;
       for (int64_t at = 0; at < bytes; at += kChunkBytes) {
         StringRef chunk = content.substr(at, kChunkBytes);
         hashes.push_back((int64_t)XXH3_64bits(chunk.data(), chunk.size()));
+        isOdd |= element && hasNaN(chunk, element);
       }
+      if (isOdd)
+        warnOfNaN(content, element, name, location);
       chunks = builder.getDenseI64ArrayAttr(hashes);
       fileBytes = builder.getI64IntegerAttr(data->getBufferSize());
     }
@@ -326,9 +303,7 @@ void warnOfMergedInitializers(ModelFile &file, ArrayRef<const onnx::NodeProto *>
       return;
     const onnx::TensorProto &tensor = file.graph().initializer(initializer);
     bool isVector = tensor.dims_size() == 1 && tensor.dims(0) > 1;
-    bool isFloat =
-        tensor.data_type() == onnx::TensorProto::FLOAT || tensor.data_type() == onnx::TensorProto::DOUBLE ||
-        tensor.data_type() == onnx::TensorProto::FLOAT16 || tensor.data_type() == onnx::TensorProto::BFLOAT16;
+    bool isFloat = isFloatType(tensor.data_type());
     // Weights that differ were trained as one.
     auto isFresh = [&] {
       RankedTensorType type = tensorType(tensor, "initializer '" + name + "'", location);
