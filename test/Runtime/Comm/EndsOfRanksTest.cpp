@@ -4,6 +4,7 @@
 #include "Ranks.h"
 
 #include <csignal>
+#include <cstring>
 #include <gtest/gtest.h>
 
 using namespace dsopt::runtime;
