@@ -155,63 +155,32 @@ class Best:
 
 
 class KeepBest(Callback):
-    """Keeps the checkpoint with the best `metric` as DIR/best, where DIR is that of save=: one that save_keep=
-    does not remove. Only steps that are saved and measured are compared."""
+    """Keeps the checkpoint of the best evaluation as DIR/best, where DIR is that of save=: the program's own -keep-best,
+    so that none is missed however far this process lags behind. `best` is known when the run is over."""
 
     def __init__(self, metric: str = "eval_loss", mode: Optional[str] = None):
+        if not metric.startswith("eval_"):
+            raise ValueError(f"keep_best compares evaluations: expected a metric like eval_loss, got '{metric}'")
         self.metric, self.mode = metric, mode_of(metric, mode)
         self.best: Optional[Best] = None
-        self._every = 1
-        self._values: Dict[int, float] = {}
-        self._saved: Dict[int, str] = {}
+        self._folder = ""
+        self._compares = False  #: what lies in the folder is this run's, or what it goes on from
 
     def on_start(self, words: List[str]) -> None:
-        self.best, self._values, self._saved = None, {}, {}
         if not given_values(words, "save"):
             raise ValueError("keep_best keeps a checkpoint: it needs save=")
-        if self.metric.startswith("eval_"):
-            evaluate = given_count(words, "eval-every")
-            if not given_values(words, "eval-data") or not evaluate:
-                raise ValueError(f"keep_best looks at {self.metric}: it needs eval_data= and eval_every=")
-            if not given_count(words, "save-every"):
-                words.append(f"-save-every={evaluate}")
-        if not given_count(words, "save-every"):
-            raise ValueError("keep_best compares checkpoints: it needs save_every=")
-        self._every = given_count(words, "save-every") or 1
+        if not given_values(words, "eval-data") or not given_count(words, "eval-every"):
+            raise ValueError(f"keep_best looks at {self.metric}: it needs eval_data= and eval_every=")
+        words += ["-keep-best", f"-best-metric={self.metric}:{self.mode}"]
+        self.best, self._folder, self._compares = None, given_values(words, "save")[-1], bool(given_values(words, "resume"))
 
-        if given_values(words, "resume"):
-            self.best = Best.kept(given_values(words, "save")[-1], self.metric)
-
-    def _see(self, record: Record) -> None:
-        value = metric_of(record, self.metric)
-        if value is not None:
-            self._values[record["step"] + 1] = value
-            self._compare(record["step"] + 1)
-
-    on_step = on_evaluation = _see
-
-    def on_save(self, path: str, step: int) -> None:
-        self._saved[step] = path
-        self._compare(step)
-
-    def _compare(self, step: int) -> None:
-        if step not in self._values or step not in self._saved:
-            return
-        value = self._values[step]
-        if is_better(value, self.best.value if self.best else None, self.mode):
-            best = Best(os.path.join(os.path.dirname(self._saved[step]), "best"), step, self.metric, value)
-            if best.keep(self._saved[step]):
-                self.best = best
+    def on_evaluation(self, record: Record) -> None:
+        self._compares |= metric_of(record, self.metric) is not None
 
     def on_end(self, status: str) -> None:
+        self.best = Best.kept(self._folder, self.metric) if self._compares else None
         if self.best is None and status in ("ok", "stopped"):
             warn(f"keep_best found no checkpoint with a value of {self.metric}")
-        # A run that keeps few checkpoints may remove one before it is seen here.
-        for step in sorted(self._values, key=lambda step: self._values[step], reverse=self.mode == "max"):
-            is_lost = step % self._every == 0 and step not in self._saved and step < max(self._saved, default=0)
-            if is_lost and is_better(self._values[step], self.best.value if self.best else None, self.mode):
-                warn(f"keep_best: the checkpoint of step {step}, {self.metric} {self._values[step]}, was removed before it could be kept; a larger save_keep= leaves more time")
-                break
 
 
 def take(path: str, place: str) -> bool:

@@ -184,7 +184,7 @@ class Run:
         shapes = _save({name: np.asarray(value)[None] for name, value in first.items()},
                        os.path.join(self.folder, "shapes.npz"))
         # One micro-batch is enough to know every shape; that a step has more is for the run.
-        not_planned = ("data=", "log=", "eval-data=")
+        not_planned = ("data=", "log=", "eval-data=", "keep-best", "best-metric=")
         self._plan_words = [word for word in self._words if not word.lstrip("-").startswith(not_planned)]
         self._plan_words += ["-plan=json", f"-data={shapes}"]
         self.batch = json.loads(run_tool(self._plan_words, self._warned))
@@ -197,7 +197,7 @@ class Run:
         """The options of another run of the same model and layout, without what this one reads and writes."""
         own = ("data=", "log=", "eval-data=", "eval-every=", "eval-batches=", "save=", "save-every=", "save-keep=",
                "save-async", "save-existing=", "save-weights=", "save-onnx=", "resume=", "weights=", "init=", "steps=", "trace=",
-               "compare=")
+               "compare=", "keep-best", "best-metric=", "stop-after=")
         return [word for word in self._words if not word.lstrip("-").startswith(own)]
 
     @property
