@@ -1,4 +1,4 @@
-//===- ParameterUses.cpp - which blocks read and complete parameters ------===//
+//===- ParameterUses.cpp - what blocks and updates see of parameters ------===//
 
 #include "ParameterUses.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
@@ -41,4 +41,35 @@ llvm::DenseSet<StringAttr> dsopt::findEarly(ArrayRef<graph::Block> blocks, Symbo
         for (StringAttr state : graph::accumulatedStates(function))
           early.insert(symbols.lookup<graph::StateOp>(state).getParameterAttr().getAttr());
   return early;
+}
+
+SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::Block> blocks,
+                                              SymbolTable &symbols) {
+  llvm::MapVector<StringAttr, WholeTiles> found;
+  auto update = symbols.lookup<func::FuncOp>("update");
+  if (!update)
+    return {};
+  auto readers = findReaders(module, blocks, symbols);
+  update.walk([&](OptimizerOpInterface rule) {
+    if (rule.getScope() == UpdateScope::Elements)
+      return;
+    for (Value operand : rule->getOperands()) {
+      auto read = operand.getDefiningOp<graph::ReadOp>();
+      StringAttr name = read ? read.getStateAttr().getAttr() : StringAttr();
+      // A parameter of 16 bits is not read, but its master.
+      if (auto state = name ? symbols.lookup<graph::StateOp>(name) : graph::StateOp())
+        name = state.getParameterAttr().getAttr();
+      auto tile = name ? symbols.lookup<graph::ParameterOp>(name) : graph::ParameterOp();
+      auto whole = tile ? tile->getAttrOfType<FlatSymbolRefAttr>(graph::kPartOfAttr) : FlatSymbolRefAttr();
+      auto reader = whole ? readers.find(tile.getSymNameAttr()) : readers.end();
+      if (reader == readers.end())
+        continue;
+      auto [first, last] = std::minmax_element(reader->second.begin(), reader->second.end());
+      auto [entry, isNew] =
+          found.try_emplace(whole.getAttr(), WholeTiles{whole.getAttr(), rule, *first, *last});
+      entry->second.first = std::min(entry->second.first, *first);
+      entry->second.last = std::max(entry->second.last, *last);
+    }
+  });
+  return llvm::map_to_vector(found, [](auto &entry) { return entry.second; });
 }

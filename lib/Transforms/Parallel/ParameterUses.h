@@ -1,9 +1,10 @@
-//===- ParameterUses.h - which blocks read and complete parameters -*- C++ -*-===//
+//===- ParameterUses.h - what blocks and updates see of parameters -*- C++ -*-===//
 
 #ifndef DSOPT_LIB_TRANSFORMS_PARALLEL_PARAMETERUSES_H
 #define DSOPT_LIB_TRANSFORMS_PARALLEL_PARAMETERUSES_H
 
 #include "dsopt/Dialect/Graph/Blocks.h"
+#include "dsopt/Interfaces/Interfaces.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -17,6 +18,16 @@ findReaders(mlir::ModuleOp module, llvm::ArrayRef<graph::Block> blocks, mlir::Sy
 
 /// Parameters whose gradient is complete at the end of phase F (the loss's own weight).
 llvm::DenseSet<mlir::StringAttr> findEarly(llvm::ArrayRef<graph::Block> blocks, mlir::SymbolTable &symbols);
+
+/// Blocks with tiles of one parameter that the optimizer sees whole: its norms are summed over the ranks of a
+/// stage, so that all of them, and what lies between, are on one.
+struct WholeTiles {
+  mlir::StringAttr parameter;
+  OptimizerOpInterface rule;
+  int64_t first, last; ///< blocks
+};
+llvm::SmallVector<WholeTiles> findWholeTiles(mlir::ModuleOp module, llvm::ArrayRef<graph::Block> blocks,
+                                             mlir::SymbolTable &symbols);
 
 } // namespace dsopt
 

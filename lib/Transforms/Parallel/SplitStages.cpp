@@ -1,6 +1,6 @@
 //===- SplitStages.cpp - cut the blocks into stages of balanced cost ------===//
 
-#include "dsopt/Dialect/Graph/Blocks.h"
+#include "ParameterUses.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
@@ -46,6 +46,14 @@ static SmallVector<int64_t> balance(ArrayRef<double> costs, int64_t stages) {
   return first;
 }
 
+/// The first block of each chunk: those of `runs` stay together, each of which begins with a block.
+static SmallVector<int64_t> balanceRuns(ArrayRef<double> costs, ArrayRef<int64_t> runs, int64_t chunks) {
+  SmallVector<double> sums(runs.size(), 0);
+  for (auto [block, cost] : llvm::enumerate(costs))
+    sums[llvm::upper_bound(runs, (int64_t)block) - runs.begin() - 1] += cost;
+  return llvm::map_to_vector(balance(sums, chunks), [&](int64_t run) { return runs[run]; });
+}
+
 /// The stage of each chunk of `total` blocks, as the schedule has it.
 static FailureOr<SmallVector<int64_t>> chunkMap(ModuleOp module, StringRef name, int64_t stages,
                                                 int64_t total) {
@@ -88,6 +96,24 @@ void SplitStagesPass::runOnOperation() {
     return signalPassFailure();
 
   SymbolTable symbols(module);
+  SmallVector<WholeTiles> together = findWholeTiles(module, *blocks, symbols);
+  SmallVector<int64_t> runs; // where stages may begin
+  for (int64_t block = 0; block < total; ++block)
+    if (llvm::none_of(together,
+                      [&](const WholeTiles &tiles) { return tiles.first < block && block <= tiles.last; }))
+      runs.push_back(block);
+  if (runs.size() < chunks->size()) {
+    WholeTiles most = *llvm::max_element(together, [](const WholeTiles &a, const WholeTiles &b) {
+      return a.last - a.first < b.last - b.first;
+    });
+    module.emitError("cannot cut ") << total << " blocks into " << chunks->size()
+                                    << " stages or chunks: " << most.rule.getRuleName() << " sees "
+                                    << describe(most.rule.getScope()) << ", so that blocks " << most.first
+                                    << " to " << most.last << " with the tiles of @"
+                                    << most.parameter.getValue() << " stay on one; expected -pp of at most "
+                                    << runs.size() << ", or -tile-products=none";
+    return signalPassFailure();
+  }
   graph::FlopCounter counter(module);
   SmallVector<double> flops, bytes;
   double allFlops = 0, allBytes = 0;
@@ -111,7 +137,7 @@ void SplitStagesPass::runOnOperation() {
     costs.push_back(flops[i] / std::max(allFlops, 1.0) + bytes[i] / std::max(allBytes, 1.0));
 
   Builder builder(module.getContext());
-  SmallVector<int64_t> first = balance(costs, chunks->size());
+  SmallVector<int64_t> first = balanceRuns(costs, runs, chunks->size());
   // A variant of a program is cut where the program is.
   if (auto given = dyn_cast_or_null<DenseI64ArrayAttr>(getOption(module, "stage_starts")))
     first.assign(given.asArrayRef().begin(), given.asArrayRef().end());

@@ -1,6 +1,6 @@
 //===- VerifyDist.cpp - what holds after stage 4 --------------------------===//
 
-#include "dsopt/Dialect/Graph/Blocks.h"
+#include "ParameterUses.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
 
 namespace dsopt {
@@ -79,6 +79,19 @@ LogicalResult DistVerifier::verifyStages(MutableArrayRef<graph::Block> blocks) {
       return first.emitError("is on stage ")
              << here << ", but its chunk " << chunk << " is on stage " << stage << ", expected one";
     last = chunk;
+  }
+  for (WholeTiles tiles : findWholeTiles(module, blocks, symbols)) {
+    func::FuncOp first = blocks[tiles.first].functions().front(),
+                 end = blocks[tiles.last].functions().front();
+    if (first->getAttr(dist::kStageAttr) == end->getAttr(dist::kStageAttr))
+      continue;
+    InFlightDiagnostic diag = end.emitError("is on stage ")
+                              << end->getAttrOfType<IntegerAttr>(dist::kStageAttr).getInt()
+                              << " and has a tile of @" << tiles.parameter.getValue()
+                              << ", expected the stage of the first, as " << tiles.rule.getRuleName()
+                              << " sees " << describe(tiles.rule.getScope());
+    diag.attachNote(first.getLoc()) << "the first is here";
+    return diag;
   }
   return success();
 }

@@ -341,3 +341,36 @@ func.func private @block0.F() attributes {graph.block = 0 : i64, graph.phase = #
 func.func private @block0.W() attributes {graph.block = 0 : i64, graph.phase = #graph.phase<W>, dist.stage = 0 : i64, dist.chunk = 1 : i64} {
   return
 }
+
+// -----
+
+graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
+graph.parameter @w.t0 : tensor<64xf32> from "m" at 0 bytes 256 {graph.part_begin = 0 : i64, graph.part_of = @w}
+graph.parameter @w.t1 : tensor<64xf32> from "m" at 256 bytes 256 {graph.part_begin = 64 : i64, graph.part_of = @w}
+func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
+  %y = graph.tanh %x : (tensor<64xf32>) -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+// expected-note@+1 {{the first is here}}
+func.func private @block1.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 1 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
+  %w = graph.read @w.t0 : tensor<64xf32>
+  %y = graph.add %x, %w : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+// expected-error@+1 {{is on stage 1 and has a tile of @w, expected the stage of the first, as lamb sees norms of whole parameters}}
+func.func private @block2.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 2 : i64, graph.phase = #graph.phase<F>, dist.stage = 1 : i64} {
+  %w = graph.read @w.t1 : tensor<64xf32>
+  %y = graph.add %x, %w : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+func.func private @block3.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 3 : i64, graph.phase = #graph.phase<F>, dist.stage = 1 : i64} {
+  %y = graph.tanh %x : (tensor<64xf32>) -> tensor<64xf32>
+  return %y : tensor<64xf32>
+}
+func.func @update(%s: tensor<16xf32>) {
+  %pt0 = graph.read @w.t0 : tensor<64xf32>
+  %t0:3 = graph.lamb %pt0, %pt0, %pt0, %pt0, %s : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
+  %pt1 = graph.read @w.t1 : tensor<64xf32>
+  %t1:3 = graph.lamb %pt1, %pt1, %pt1, %pt1, %s : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
+  return
+}
