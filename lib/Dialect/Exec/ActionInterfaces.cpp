@@ -218,6 +218,12 @@ LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
       return emitOpError("has its record in ") << getRecord()->getBuffer() << ", which is no buffer";
     context.add(*getRecord(), getDirection() ? bytes : *whole, !getDirection() || getFrom(), getDirection());
   }
+  if (getCoefficients()) {
+    auto whole = context.slotBytes(*this, getCoefficients()->getBuffer().getAttr());
+    if (!whole)
+      return emitOpError("has its coefficients in ") << getCoefficients()->getBuffer() << ", which is no buffer";
+    context.add(*getCoefficients(), *whole, /*reads=*/true, /*writes=*/true);
+  }
   context.addScalars(*this, /*reads=*/true, /*writes=*/false);
   return success();
 }

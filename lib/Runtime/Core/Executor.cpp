@@ -55,6 +55,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
   agreement = std::make_unique<Agreement>(program, info, addresses, options.logNorms, pool);
   if (program.precision != "fp32")
     rt.prepareTiles(program.precision == "fp16" ? DSOPT_F16 : DSOPT_BF16);
+  prepareScalars();
   for (size_t index = 0; index < position.actions.size(); ++index) {
     const Action &action = position.actions[index];
     Prepared prepared;

@@ -126,6 +126,8 @@ private:
   }
   static void *flatKernel(const std::string &symbol, const SymbolResolver &resolve);
   bool isOfOthers(const Action &run) const;
+  /// What maps and transforms read of the first table is there on ranks, too, whose slices are all padding.
+  void prepareScalars();
   void prepareUpdate(Prepared &prepared, const SymbolResolver &resolve);
   void addLaunch(const Action &action, const Launch &launch, const float *table);
   float *scalarTable(double lrScale, double decayScale);

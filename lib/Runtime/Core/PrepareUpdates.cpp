@@ -28,6 +28,17 @@ bool Executor::isOfOthers(const Action &run) const {
   return run.from + run.elements <= first || run.from >= first + slice;
 }
 
+void Executor::prepareScalars() {
+  if (!addresses.find("scalars"))
+    return;
+  for (const Action &action : position.actions)
+    if (action.kind == ActionKind::Update && !program.buckets[action.bucket].groups.empty()) {
+      const Group &group = program.buckets[action.bucket].groups.front();
+      scalarTable(group.lr_scale, group.decay_scale);
+      return;
+    }
+}
+
 void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) {
   const Action &action = *prepared.action;
   const Bucket &bucket = program.buckets[action.bucket];

@@ -187,6 +187,9 @@ public:
     }
     if (!std::exchange(isPadded, false))
       return;
+    // What a checkpoint still reads is changed here, by no action that would wait for it.
+    if (async)
+      async->finish();
     fetchState();
     const Position &position = positionsOf(program, static_cast<size_t>(kind))[info.position];
     for (const auto &size : sizesOf(kind))

@@ -75,12 +75,14 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
         continue;
       if (update.getBuffers().size() < kFirstUpdateState + 2)
         return update.emitOpError("has no momentum and variance, expected those of a rule that freezes");
-      // Where parameters have coefficients of their own, directions go by momenta, and steps by these.
-      if (update.getRecord() && !update.getDirection())
-        continue;
       dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
       BufferOp momentum = out.bufferNamed(updateState(update, bucket, 0).getBuffer());
       StringRef memory = momentum.getMemory().value_or("");
+      // Where parameters have coefficients of their own, directions go by momenta, and steps by these.
+      if (update.getRecord() && !update.getDirection()) {
+        update.setCoefficientsAttr(declareCoefficients(bucket, memory, out));
+        continue;
+      }
       // Steps before the freeze keep the errors' memory.
       SignExchange signs(out, kernels, bucket, memory, update.getSliced());
       RefAttr coefficients = update.getRecord() ? declareCoefficients(bucket, memory, out) : RefAttr();

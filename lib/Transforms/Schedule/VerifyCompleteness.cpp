@@ -8,6 +8,7 @@
 
 #include "Verify.h"
 #include "dsopt/Interfaces/Optimizers.h"
+#include "dsopt/Interfaces/Options.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -445,6 +446,10 @@ LogicalResult Completeness::verifyBuckets() {
     auto parts = updates.lookup(bucket.getSymNameAttr());
     if (failed(verifyAll("update", parts)))
       return failure();
+    if (trained && parts.front().getRecord() && getOption(module, "freeze_step", 0) > 0 &&
+        !parts.front().getCoefficients())
+      return parts.front().emitOpError("goes by norms and names no coefficients, expected those of @")
+             << bucket.getSymName() << ", which it changes: the rule freezes";
     // Norms that an update sees are of directions before it.
     auto before = directions.lookup(bucket.getSymNameAttr());
     bool expected = trained && (parts.front().getRecord() || parts.front().getUnpadded());

@@ -48,7 +48,7 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
 // CHECK: exec.buffer @b0.coefficients : memref<6xf32> optimizer slots 1 stride 64 persistent
 // CHECK-NOT: exec.map
 // CHECK: exec.update @lamb.direction of @b0 {{.*}} direction record @norms.own
-// CHECK-NEXT: exec.update @lamb of @b0 {{.*}} elements 256 record @norms.own
+// CHECK-NEXT: exec.update @lamb of @b0 {{.*}} elements 256 record @norms.own coefficients @b0.coefficients on
 // CHECK-LABEL: exec.program @position0.frozen position
 // CHECK: exec.buffer @b0.coefficients : memref<6xf32> optimizer slots 1 stride 64 persistent
 // CHECK: exec.schedule
@@ -64,7 +64,7 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
 // CHECK-NEXT: exec.map @onebit.unpack.scaled [@b0.signs.mean+12, @b0.signs.mean, @b0.signs.takes+8, @b0.m+256, @b0.v_fresh+256, @b0.coefficients+20, {{.*}}] elements 2 grain 64
 // CHECK-NEXT: exec.map @onebit.unpack.scaled [@b0.signs.mean+24, @b0.signs.mean+20, @b0.signs.takes+16, @b0.m+512, @b0.v_fresh+512, @b0.coefficients+20, {{.*}}] elements 4 grain 64
 // CHECK-NEXT: exec.update @lamb.frozen of @b0 {{.*}} direction record @norms.own
-// CHECK-NEXT: exec.update @lamb of @b0 {{.*}} elements 256 record @norms.own
+// CHECK-NEXT: exec.update @lamb of @b0 {{.*}} elements 256 record @norms.own coefficients @b0.coefficients on
 // CHECK: func.func private @onebit.compensate.scaled.f32({{.*}}) -> (tensor<64x2x32xf32>, tensor<64xf64>, tensor<64xf32>) attributes {graph.in_place = array<i64: 2, 9, 10>
 // CHECK: func.func private @onebit.unpack.scaled({{.*}}) -> (tensor<64x32xf32>, tensor<64x32xf32>) attributes {graph.in_place = array<i64: 3, 4>
 

@@ -18,6 +18,9 @@
 // An update that changes nothing that lasts says that, too.
 // CHECK: exec.update @sgd of @b1 [@staged, @y2]
 // CHECK-SAME: {exec.changes = []}
+// Nor does what a rule keeps by parameter change without a word.
+// CHECK: exec.update @sgd of @b1
+// CHECK-SAME: {exec.changes = [@b1.coefficients]}
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
   exec.stream @compute compute
   exec.stream @comm communication
@@ -42,6 +45,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
     exec.buffer @y2 : memref<128xf32> gradients slots 1 stride 512
     exec.buffer @scalars : memref<16xf32> buffers slots 1 stride 64 persistent scalars
     exec.buffer @y : memref<16xf32> activations slots 1 stride 64
+    exec.buffer @norms : memref<64xi64> buffers slots 1 stride 512
+    exec.buffer @b1.coefficients : memref<3xf32> optimizer slots 1 stride 64 persistent
     exec.buffer @statistics : memref<32xf32> buffers slots 1 stride 128
     exec.schedule {
       %g0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm {exec.changes = [@y]}
@@ -51,6 +56,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
       %o = exec.fold @statistics bytes 64 into [@running] places [0] elements [16] momenta [1.000000e-01] on @compute
       %c = exec.copy @b0.full to @kept bytes 512 on @download
       %u = exec.update @sgd of @b1 [@staged, @y2] elements 128 on @compute
+      %v = exec.update @sgd of @b1 [@staged, @y2] elements 128 record @norms coefficients @b1.coefficients on @compute
     }
   }
 }

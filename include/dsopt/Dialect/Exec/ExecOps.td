@@ -368,7 +368,8 @@ def Exec_UpdateOp : Exec_Action<"update"> {
     A rule that sees norms of whole parameters has two updates of a bucket. That with `direction`
     changes the states and puts where the step goes in the gradient's place; its `record` gets, for each
     trained parameter of the module, the digits of the sums of squares of the parameter and of its
-    direction. That without changes the parameter by the norms in the records of all ranks.
+    direction. That without changes the parameter by the norms in the records of all ranks, and where the
+    rule keeps numbers by parameter (1-bit LAMB) the bucket's `coefficients`, too.
 
     Between the updates of a rule that sees whole matrices, or parameters, `exec.transform` makes of the whole
     direction what the second one takes as the gradient. It is `unpadded`: what lies between parameters,
@@ -377,14 +378,14 @@ def Exec_UpdateOp : Exec_Action<"update"> {
   let arguments = (ins SymbolRefAttr:$kernel, FlatSymbolRefAttr:$bucket, Exec_RefArrayAttr:$buffers,
                        I64Attr:$elements, DefaultValuedAttr<I64Attr, "0">:$from, UnitAttr:$sliced,
                        UnitAttr:$direction, UnitAttr:$unpadded, OptionalAttr<Exec_RefAttr>:$record,
-                       FlatSymbolRefAttr:$stream);
+                       OptionalAttr<Exec_RefAttr>:$coefficients, FlatSymbolRefAttr:$stream);
   let builders = [OpBuilder<(ins "::mlir::Type":$event, "::mlir::SymbolRefAttr":$kernel, "::llvm::StringRef":$bucket,
       "::mlir::ArrayAttr":$buffers, "int64_t":$elements, "bool":$sliced, "::llvm::StringRef":$stream), [{
     build($_builder, $_state, event, kernel, bucket, buffers, elements, /*from=*/0, sliced,
-          /*direction=*/false, /*unpadded=*/false, /*record=*/RefAttr(), stream);
+          /*direction=*/false, /*unpadded=*/false, /*record=*/RefAttr(), /*coefficients=*/RefAttr(), stream);
   }]>];
   let assemblyFormat = [{
-    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`from` $from^)? (`sliced` $sliced^)? (`direction` $direction^)? (`unpadded` $unpadded^)? (`record` custom<Ref>($record)^)? `on` $stream attr-dict
+    $kernel `of` $bucket custom<Refs>($buffers) `elements` $elements (`from` $from^)? (`sliced` $sliced^)? (`direction` $direction^)? (`unpadded` $unpadded^)? (`record` custom<Ref>($record)^)? (`coefficients` custom<Ref>($coefficients)^)? `on` $stream attr-dict
   }];
 }
 
