@@ -109,6 +109,8 @@ def damages(save):
     other, batches = model("mlp")
     done = execute([dsopt, other, "-run", f"-data={batches}", "-quiet", f"-resume={save}", "-dp=2"], status=1)
     check("is of another model or optimizer" in done.stderr, done.stderr)
+    for option in ("-init=normal:0.02", f"-weights={save}/step-00000005/model.safetensors"):
+        check(f"option {option} has no effect on what the checkpoint of -resume has" in execute(command("-dp=2", option, f"-resume={save}")).stderr, option)
     done = execute(command("-dp=2", "-optimizer=sgd", f"-resume={save}"), status=1)
     check("was written with -optimizer=adamw; the program has sgd" in done.stderr, done.stderr)
     print("damaged checkpoints are refused with the file and the reason", flush=True)

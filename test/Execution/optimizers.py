@@ -149,7 +149,7 @@ for options, message in ((["-optimizer=lion", "-eps=1e-6"], "option -eps has no 
                          (["-optimizer=adagrad", "-momentum=0.9"], "option -momentum has no meaning with -optimizer=adagrad"),
                          (["-optimizer=lamb", "-momentum=0.9"], "option -momentum has no meaning with -optimizer=lamb"),
                          (["-optimizer=lamb", "-precision=fp16", "-gradient-type=param"], "-optimizer=lamb works in the gradients' place: expected -gradient-type=fp32, got param"),
-                         (["-optimizer=lamb", "-delayed-update=2", "-offload-optimizer=nvme", f"-nvme-path={folder}"], "expected offload_optimizer = cpu, or no delayed_update"),
+                         (["-optimizer=lamb", "-delayed-update=2", "-offload-optimizer=nvme", f"-nvme-path={folder}"], "error: -delayed-update with an optimizer that goes by norms of whole parameters: expected -offload-optimizer=cpu, got nvme"),
                          (["-optimizer=adagrad", "-eps=0"], "option -eps=0: -optimizer=adagrad divides by it where gradients are 0, expected a number above 0 in fp32"),
                          (["-optimizer=adam", "-eps=1e-60"], "option -eps=1e-60: -optimizer=adam divides by it")):
     said = small.train(dsopt, own, data, "-micro-batches=1", *options, status=1)

@@ -88,4 +88,4 @@ with tempfile.TemporaryDirectory() as folder:
 # What is wrong otherwise is said by itself.
 path, data = model("mlp")
 done = execute([dsopt, path, f"-data={data}", "-plan", "-device-memory=1M", "-offload-params=cpu"], status=1)
-check("only with zero = 3" in done.stderr and "fits" not in done.stderr, done.stderr)
+check("-offload-params=cpu needs -zero=3" in done.stderr and "fits" not in done.stderr, done.stderr)

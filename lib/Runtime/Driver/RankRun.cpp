@@ -223,6 +223,14 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
                          program, settings, engine, run.notes, makeSession,
                          [&](const Resumed *resumed) { saving.goesOnFrom(resumed); }, started)
                          .has_value();
+  for (const std::string &option :
+       {options.weights.file.empty() ? "" : "-weights=" + options.weights.file,
+        program.init == "model" || program.init.empty() ? "" : "-init=" + program.init})
+    if (settings.resumed && !option.empty())
+      run.notes.push_back(
+          {"option " + option +
+               " has no effect on what the checkpoint of -resume has: its parameters are taken",
+           true});
   Session &session = *started;
   ActiveRun active(session, engine);
   saving.begin(run.notes);

@@ -25,14 +25,14 @@ struct OffloadParameters : dsopt::impl::OffloadParametersBase<OffloadParameters>
     if (where == "none")
       return;
     auto needs = [&](StringRef what) {
-      module.emitError("parameters are kept off the device (offload_params) only with ") << what;
+      module.emitError("-offload-params=") << where << " needs " << what;
       signalPassFailure();
     };
     if (getOption(module, "zero", 0) != 3)
-      return needs("zero = 3: blocks then read what is fetched for them");
+      return needs("-zero=3: blocks then read what is fetched for them");
     if (getOption(module, "train", 1) != 0 &&
         getOption(module, "offload_optimizer", StringRef("none")) == "none")
-      return needs("offload_optimizer = \"cpu\" or \"nvme\": updates run where both are");
+      return needs("-offload-optimizer=cpu or nvme: updates run where both are");
     llvm::DenseMap<int64_t, int64_t> stages; ///< by block
     for (auto function : module.getOps<func::FuncOp>())
       if (auto block = function->getAttrOfType<IntegerAttr>(graph::kBlockAttr))

@@ -158,8 +158,9 @@ LogicalResult Offloader::split(UpdateOp update) {
     return failure();
   // What is read ahead would be the gradient still.
   if (update.getRecord() && lags && memoryOf(bucket.getStateTier()) == MemoryKind::Disk)
-    return update.emitOpError("lags a step behind, goes by norms of whole parameters and has its state on "
-                              "disk: expected offload_optimizer = cpu, or no delayed_update");
+    return update->getParentOfType<ModuleOp>().emitError(
+        "-delayed-update with an optimizer that goes by norms of whole parameters: expected "
+        "-offload-optimizer=cpu, got nvme");
   auto home = FlatSymbolRefAttr::get(
       out.context, memoryOf(bucket.getStateTier()) == MemoryKind::Disk ? kDiskMemory : kHostMemory);
   for (const Operand &state : ArrayRef(*operands).drop_front(kFirstUpdateState))

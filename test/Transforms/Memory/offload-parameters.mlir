@@ -12,8 +12,8 @@
 // CHECK: dist.bucket @shared {{.*}} zero 3 states
 // DISK: dist.bucket @b0 {{.*}} zero 3 in disk states
 // NONE-NOT: in host
-// ZERO: error: parameters are kept off the device (offload_params) only with zero = 3
-// OPTIMIZER: error: parameters are kept off the device (offload_params) only with offload_optimizer = "cpu"
+// ZERO: error: -offload-params=cpu needs -zero=3
+// OPTIMIZER: error: -offload-params=cpu needs -offload-optimizer=cpu
 module attributes {dsopt.options = {dp = 1 : i64, offload_optimizer = "cpu", zero = 3 : i64}} {
   graph.parameter @w0 : tensor<64xf32> from "m" at 0 bytes 256
   graph.parameter @w1 : tensor<64xf32> from "m" at 256 bytes 256
