@@ -4,10 +4,13 @@ finishes the step and ends with 3.
 
 usage: killed.py DSOPT
 """
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import tempfile
+import termios
 import time
 
 from runs import check, model, varied
@@ -24,6 +27,10 @@ def children(pid):
 
 def start():
     process = subprocess.Popen(varied(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return process, wait_for_ranks(process)
+
+
+def wait_for_ranks(process):
     for _ in range(600):
         ranks = children(process.pid)
         if len(ranks) == 4:
@@ -31,7 +38,7 @@ def start():
         time.sleep(0.05)
     check(len(ranks) == 4, f"{len(ranks)} ranks, expected 4")
     time.sleep(1)
-    return process, sorted(ranks)
+    return sorted(ranks)
 
 
 for victim in (0, 3):
@@ -45,9 +52,34 @@ for victim in (0, 3):
     check(not [r for r in ranks if os.path.exists(f"/proc/{r}")], "ranks are left")
     print(f"killed rank {victim}: ended after {time.monotonic() - began:.2f} s: {text.strip().splitlines()[-1]}")
 
-for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP):
     process, ranks = start()
     process.send_signal(number)
     _, text = process.communicate(timeout=20)
     check(process.returncode == 3, f"{number.name}: status {process.returncode}, expected 3\n{text}")
-print("SIGTERM, SIGINT and SIGUSR1 end with status 3")
+print("SIGTERM, SIGINT, SIGUSR1 and SIGHUP end with status 3")
+
+
+def hang_up(saved, *before):
+    """A run that saves, on a terminal that goes."""
+    ours, theirs = os.openpty()
+
+    def lead():
+        os.setsid()
+        fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
+
+    process = subprocess.Popen([*before, *varied([*command, f"-save={saved}"])], stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=lead, cwd=folder)
+    os.close(theirs)
+    wait_for_ranks(process)
+    os.close(ours)
+    return process
+
+
+folder = tempfile.mkdtemp()
+check(hang_up("saved").wait(20) == 3 and os.listdir(os.path.join(folder, "saved")), "a terminal that goes ends the run without a checkpoint")
+process = hang_up("other", "nohup")
+time.sleep(1)
+check(process.poll() is None, f"ended under nohup with {process.returncode}")
+process.send_signal(signal.SIGTERM)
+check(process.wait(20) == 3, f"status {process.returncode}, expected 3")
+print("a terminal that goes ends with a checkpoint, under nohup it changes nothing")

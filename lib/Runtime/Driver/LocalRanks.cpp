@@ -11,6 +11,7 @@
 #include "LocalRanks.h"
 #include "MetricsLog.h"
 #include "RankPlaces.h"
+#include "Signals.h"
 #include "dsopt/Runtime/Fault.h"
 #include "dsopt/Runtime/Mappings.h"
 #include "dsopt/Runtime/System.h"
@@ -40,8 +41,9 @@ constexpr char kLoud = 's', kRecurs = 'r', kQuiet = 'q';
 sigset_t watchedSignals() {
   sigset_t signals;
   sigemptyset(&signals);
-  for (int signal : {SIGTERM, SIGINT, SIGUSR1, SIGCHLD})
+  for (int signal : stopSignals())
     sigaddset(&signals, signal);
+  sigaddset(&signals, SIGCHLD);
   return signals;
 }
 
@@ -154,7 +156,7 @@ private:
     while (alive > 0) {
       timespec wait{0, 200 * 1000 * 1000};
       int signal = sigtimedwait(&watched, nullptr, &wait);
-      if (signal == SIGTERM || signal == SIGINT || signal == SIGUSR1)
+      if (signal > 0 && signal != SIGCHLD)
         interrupt();
       reap();
       Clock::time_point now = Clock::now();

@@ -1,4 +1,4 @@
-//===- Signals.cpp - what SIGTERM, SIGINT and SIGUSR1 do -------------------===//
+//===- Signals.cpp - what signals that stop a run do -----------------------===//
 
 #include "Signals.h"
 
@@ -28,6 +28,17 @@ static void handleSignal(int) {
   requestStop();
 }
 
+const std::vector<int> &dsopt::runtime::stopSignals() {
+  static const std::vector<int> signals = [] {
+    std::vector<int> found{SIGTERM, SIGINT, SIGUSR1};
+    struct sigaction before{};
+    if (sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+      found.push_back(SIGHUP);
+    return found;
+  }();
+  return signals;
+}
+
 void dsopt::runtime::installSignals(OnSignal what) {
   onSignal = static_cast<int>(what);
   // oneDNN's products point the stack register into their workspace on the heap: a handler's frame must
@@ -41,7 +52,7 @@ void dsopt::runtime::installSignals(OnSignal what) {
   action.sa_handler = handleSignal;
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
-  for (int signal : {SIGTERM, SIGINT, SIGUSR1})
+  for (int signal : stopSignals())
     sigaction(signal, &action, nullptr);
 }
 

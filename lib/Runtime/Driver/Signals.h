@@ -1,9 +1,11 @@
-//===- Signals.h - what SIGTERM, SIGINT and SIGUSR1 do ----------*- C++ -*-===//
+//===- Signals.h - what signals that stop a run do --------------*- C++ -*-===//
 
 #ifndef DSOPT_LIB_RUNTIME_DRIVER_SIGNALS_H
 #define DSOPT_LIB_RUNTIME_DRIVER_SIGNALS_H
 
 #include "dsopt/Runtime/Session.h"
+
+#include <vector>
 
 namespace dsopt::runtime {
 
@@ -13,6 +15,8 @@ enum class OnSignal {
   StopThenLeave ///< the first finishes the step, a second one ends at once, unless all is done
 };
 void installSignals(OnSignal what);
+/// SIGTERM, SIGINT, SIGUSR1, and SIGHUP of a terminal that goes, unless whoever started this ignores it (nohup).
+const std::vector<int> &stopSignals();
 
 /// As if a signal had come: finishes the step.
 void requestStop();
