@@ -101,6 +101,13 @@ def full():
         failed(f"{options} on a full disk", [sys.executable, "-c", limit, dsopt, mlp, *options], "File too large")
     check(not os.listdir(limited), f"half files: {os.listdir(limited)}")
 
+    # A stack that may be raised is; what may not grow is too small for any program.
+    for soft, hard, status in ((65536, 8 << 20, 0), (65536, 65536, 1)):
+        limit = f"import resource, os, sys; resource.setrlimit(resource.RLIMIT_STACK, ({soft}, {hard})); os.execv(sys.argv[1], sys.argv[1:])"
+        for command in ([dsopt, mlp, "-plan"], [train, f"-data={model('mlp')[1]}", "-steps=1", "-quiet"]):
+            done = execute([sys.executable, "-c", limit, *command], status)
+            check(("the limit of the stack (ulimit -Hs) is 65536 bytes, expected 262144 or more" in done.stderr) == (status == 1), done.stderr)
+
 
 def streams():
     """Standard streams that are closed stay apart from files, and a reader that is gone is no crash."""

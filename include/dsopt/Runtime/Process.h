@@ -8,7 +8,8 @@
 namespace dsopt::runtime {
 
 /// Standard streams that are closed become /dev/null, so that no file takes their numbers; a reader that is
-/// gone and a limit on file sizes are errors of the calls that meet them, not signals.
+/// gone and a limit on file sizes are errors of the calls that meet them, not signals; stacks are as large as
+/// they usually are, or as is allowed: below the least that programs need the process ends with an error.
 void prepareProcess();
 
 /// Raises the limit of open files to `wanted` where that is allowed; the limit then.
