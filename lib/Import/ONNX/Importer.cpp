@@ -279,6 +279,8 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   for (const std::string &name : reads)
     if (auto found = bindings.find(name); found != bindings.end() && !found->second.problem.empty())
       return error() << found->second.problem;
+  if (StringRef problem = metadataOf(node, kProblemKey); !problem.empty())
+    return error() << file.describe(node) << ": " << problem;
   const OpRow *row = findOp(node.domain(), node.op_type());
   if (!row)
     return error() << file.describe(node) << " has an operator that is not available: '" << operatorName(node)

@@ -111,14 +111,25 @@ microBatchShape(const ImportOptions &options, const std::string &input, int64_t 
 
 LogicalResult Binder::bindGiven() {
   std::set<std::string> names;
+  // By input and axis.
+  std::map<std::string, const Dimension *> places;
   for (const onnx::ValueInfoProto &input : file.graph().input())
-    for (const Dimension &dimension : input.type().tensor_type().shape().dim())
+    for (auto [axis, dimension] : llvm::enumerate(input.type().tensor_type().shape().dim())) {
       if (!dimension.dim_param().empty())
         names.insert(dimension.dim_param());
+      places[axisName(input.name(), axis)] = &dimension;
+    }
   for (auto &[name, value] : options.dims) {
     if (!names.count(name)) {
-      InFlightDiagnostic diagnostic = error() << "-dim=" << name << "=" << value
-                                              << " names no symbolic dimension of the model";
+      InFlightDiagnostic diagnostic = error() << "-dim=" << name << "=" << value;
+      if (auto place = places.find(name); place != places.end()) {
+        if (place->second->has_dim_value())
+          return diagnostic << " names a dimension that is " << place->second->dim_value() << " in the model";
+        const std::string &symbol = place->second->dim_param();
+        return diagnostic << " names a dimension that the model calls '" << symbol
+                          << "', expected -dim=" << symbol << "=" << value;
+      }
+      diagnostic << " names no symbolic dimension of the model";
       for (auto [i, known] : llvm::enumerate(names))
         diagnostic << (i == 0 ? ", expected one of " : ", ") << known;
       return diagnostic;
