@@ -517,6 +517,12 @@ LogicalResult Importer::run() {
                              "training models too: their running statistics stay as they are; "
                              "-batchnorm=train normalizes by each micro-batch and folds its statistics, "
                              "-batchnorm=frozen says that this is meant";
+  if (emitter.oldDropouts && !options.dropoutOff)
+    emitWarning(location) << "the model has " << emitter.oldDropouts << " dropouts of opset "
+                          << file.writtenOpset("")
+                          << ", which has no form of them for training, so they drop nothing; a model that "
+                             "is exported for training with opset 12 or later drops, -dropout=off says "
+                             "that this is meant";
   return finish(results);
 }
 

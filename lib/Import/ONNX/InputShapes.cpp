@@ -226,7 +226,11 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
   const onnx::TypeProto_Tensor &tensor = input.type().tensor_type();
   if (tensor.elem_type() == onnx::TensorProto::STRING)
     return error() << "input '" << input.name() << "' is of text: " << remedyForText();
-  Type element = elementType(tensor.elem_type(), "input '" + input.name() + "'", location, Types::WithSmall);
+  std::string what = "input '" + input.name() + "'";
+  Type element = elementType(tensor.elem_type(), what, location, Types::WithSmall);
+  // No data has integers of less than 8 bits.
+  if (isa_and_nonnull<IntegerType>(element) && isNarrow(element))
+    element = elementType(tensor.elem_type(), what, location);
   if (!element)
     return failure();
   if (!tensor.has_shape())
