@@ -190,12 +190,45 @@ struct Filter {
     }
     return even || odd;
   }
+  bool isSumOfWaves() const;
 };
 } // namespace
 
-/// Every window a mirror image of itself or of another: a blur, a difference, an upsampling, a resampling, a
-/// wave under a window.
-static bool areMirrored(ArrayRef<int64_t> window, const TensorValues &values) {
+/// A wave under a cosine's window (Hann's, Hamming's) wherever either has its middle is three waves, and
+/// these satisfy v[n + 3] + v[n - 3] = a (v[n + 2] + v[n - 2]) + b (v[n + 1] + v[n - 1]) + c v[n].
+bool Filter::isSumOfWaves() const {
+  if (size < 16)
+    return false;
+  auto pair = [&](int64_t n, int64_t distance) {
+    return (*this)[n + distance] + (distance ? (*this)[n - distance] : 0);
+  };
+  // Least squares for a, b and c by their normal equations, which may well be singular.
+  double left[3][4] = {};
+  for (int64_t n = 3; n + 3 < size; ++n)
+    for (int64_t i : {0, 1, 2})
+      for (int64_t j : {0, 1, 2, 3})
+        left[i][j] += pair(n, i) * pair(n, j);
+  double slack = 1e-13 * (left[0][0] + left[1][1] + left[2][2]);
+  for (int64_t i : {0, 1, 2})
+    left[i][i] += slack;
+  for (int64_t i : {0, 1, 2})
+    for (int64_t row : {0, 1, 2})
+      if (double factor = left[row][i] / left[i][i]; row != i)
+        for (int64_t j : {0, 1, 2, 3})
+          left[row][j] -= factor * left[i][j];
+  for (int64_t n = 3; n + 3 < size; ++n) {
+    double rest = pair(n, 3);
+    for (int64_t i : {0, 1, 2})
+      rest -= left[i][3] / left[i][i] * pair(n, i);
+    if (!(std::fabs(rest) <= 1e-4 * peak))
+      return false;
+  }
+  return true;
+}
+
+/// Every window a mirror image of itself or of another, or a wave under a window: a blur, a difference, an
+/// upsampling, a resampling, a transform.
+static bool areFixed(ArrayRef<int64_t> window, const TensorValues &values) {
   int64_t size = 1;
   for (int64_t length : window)
     size *= length;
@@ -209,7 +242,7 @@ static bool areMirrored(ArrayRef<int64_t> window, const TensorValues &values) {
     if (filter.size == 1)
       return false;
     any |= filter.size > 1;
-    if (!filter.mirrors(filter) &&
+    if (!filter.mirrors(filter) && !filter.isSumOfWaves() &&
         llvm::none_of(starts, [&](int64_t j) { return filter.mirrors(Filter(values, j * size, size)); }))
       return false;
   }
@@ -232,19 +265,8 @@ static bool areRootsOfWholes(const TensorValues &values) {
   return rises || falls;
 }
 
-StringRef closedForm(ArrayRef<int64_t> shape, const TensorValues &values, bool isKernel) {
-  if (values.size() < 3)
-    return "";
-  ArrayRef<int64_t> window = isKernel && shape.size() > 2 ? shape.drop_front(2) : ArrayRef<int64_t>();
-  if (values.areEqual()) {
-    // Zeros and ones are initializations; a mean over the window is none.
-    int64_t size = 1;
-    for (int64_t length : window)
-      size *= length;
-    return size > 1 && std::fabs(values[0] * size - 1) <= values.precision() ? "a blur" : "";
-  }
-  if (!window.empty() && areMirrored(window, values))
-    return "mirrored filters";
+/// The form of values of one or two dimensions.
+static StringRef formOf(ArrayRef<int64_t> shape, const TensorValues &values) {
   SmallVector<int64_t> sizes;
   for (int64_t size : shape)
     if (size > 1)
@@ -263,6 +285,21 @@ StringRef closedForm(ArrayRef<int64_t> shape, const TensorValues &values, bool i
   if (areTriangles(plain) || areTriangles(turned))
     return "a bank of filters";
   return areChoices(plain) ? "zeros and ones" : "";
+}
+
+StringRef closedForm(ArrayRef<int64_t> shape, const TensorValues &values, bool isKernel) {
+  if (values.size() < 3)
+    return "";
+  ArrayRef<int64_t> window = isKernel && shape.size() > 2 ? shape.drop_front(2) : ArrayRef<int64_t>();
+  if (values.areEqual()) {
+    // Zeros and ones are initializations; a mean over the window is none.
+    int64_t size = 1;
+    for (int64_t length : window)
+      size *= length;
+    return size > 1 && std::fabs(values[0] * size - 1) <= values.precision() ? "a blur" : "";
+  }
+  StringRef form = formOf(shape, values);
+  return form.empty() && !window.empty() && areFixed(window, values) ? "mirrored filters or waves" : form;
 }
 
 } // namespace dsopt::onnx_import

@@ -194,6 +194,15 @@ lengths = np.exp(-((np.arange(-15, 17) / np.array([[9.0], [7], [5]])) ** 2)) * (
 for name, values in (("even", np.cos(waves)), ("odd", np.sin(waves))):
     case(f"constant_q_{name}", ["a = Conv x kernel bias", "z = Conv a w"], {"kernel": (lengths * values)[:, None], "bias": full(0.0, 3), "w": rand(2, 3, 1)}, "w", "kernel bias", x=(1, 1, 64))
 case("constant_q_images", ["a = Conv x kernel bias", "z = Conv a w"], {"kernel": (lengths * np.sin(waves))[:, None, None], "bias": full(0.0, 3), "w": rand(2, 3, 1, 1)}, "w", "kernel bias", x=(1, 1, 1, 64))
+# The window has its middle half a sample from the wave's.
+frames = [(length, rate, np.hanning(length + 1)[:-1] * np.exp(2j * np.pi * rate * (np.arange(length) - length // 2))) for length, rate in ((211, 0.13), (150, 0.183), (97, 0.283))]
+apart = np.stack([np.pad(wave, ((256 - length) // 2, 256 - length - (256 - length) // 2)) / length for length, _, wave in frames])
+for name, values in (("real", apart.real), ("imaginary", apart.imag)):
+    case(f"constant_q_{name}", ["a = Conv x kernel bias", "z = Conv a w"], {"kernel": values[:, None, None], "bias": full(0.0, 3), "w": rand(2, 3, 1, 1)}, "w", "kernel bias", x=(1, 1, 1, 300))
+    case(f"constant_q_{name}_learned", ["a = Conv x kernel bias", "z = Conv a w"], {"kernel": (values * (1 + 1e-3 * rand(3, 256)))[:, None, None], "bias": full(0.0, 3), "w": rand(2, 3, 1, 1)},
+         "kernel bias w", x=(1, 1, 1, 300))
+case("long_kernel", ["z = Conv x kernel"], {"kernel": rand(1, 2, 1, 31)}, "kernel", x=(1, 2, 1, 64))
+case("smooth_kernel", ["z = Conv x kernel"], {"kernel": np.exp(-((np.arange(31) - 13) / 5) ** 2) * (1 + 0.01 * rand(4, 2, 1, 31))}, "kernel", x=(1, 2, 1, 64))
 case("fixed_with_bias", ["a = Conv x kernel bias"], {"kernel": (lengths * np.sin(waves))[:, None], "bias": rand(3)}, "bias", "kernel", x=(1, 1, 64))
 case("sinc", ["z = Conv x kernel strides=[3]"], {"kernel": np.concatenate([np.sinc(np.arange(-9, 10) / 3) * np.hanning(19), [1e-24, 1e-24]])[None, None]}, "", "kernel", x=(1, 1, 64))
 phases = (np.arange(-20, 21)[None] / 4 + np.arange(3)[:, None] / 3).clip(-4, 4)
