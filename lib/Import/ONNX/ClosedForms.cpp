@@ -162,38 +162,129 @@ static bool areChoices(const Matrix &at) {
   return isRepeated && at.rows > 1 && at.columns > 1;
 }
 
-/// Every window a mirror image of itself or of its opposite: a blur, a difference, an upsampling.
-static bool areMirrored(ArrayRef<int64_t> window, const TensorValues &values) {
+namespace {
+/// A window of a kernel without the zeros before and behind, which pad filters of unlike lengths.
+struct Filter {
+  const TensorValues &values;
+  int64_t first, size;
+  double peak = 0;
+
+  Filter(const TensorValues &values, int64_t start, int64_t length)
+      : values(values), first(start), size(length) {
+    for (int64_t i = 0; i < length; ++i)
+      peak = std::max(peak, std::fabs(values[start + i]));
+    auto isZero = [&](double value) { return std::fabs(value) <= 1e-9 * peak; };
+    while (size > 0 && isZero((*this)[size - 1]))
+      --size;
+    for (; size > 0 && isZero((*this)[0]); ++first)
+      --size;
+  }
+  double operator[](int64_t i) const { return values[first + i]; }
+  /// Whether the other one backwards is this one, or its opposite.
+  bool mirrors(const Filter &other) const {
+    bool even = size == other.size, odd = even;
+    for (int64_t i = 0; i < size && (even || odd); ++i) {
+      double value = (*this)[i], mirrored = other[size - 1 - i];
+      even &= std::fabs(value - mirrored) <= 1e-6 * peak;
+      odd &= std::fabs(value + mirrored) <= 1e-6 * peak;
+    }
+    return even || odd;
+  }
+  bool isSumOfWaves() const;
+};
+} // namespace
+
+/// A wave under a cosine's window (Hann's, Hamming's) wherever either has its middle is three waves, and
+/// these satisfy v[n + 3] + v[n - 3] = a (v[n + 2] + v[n - 2]) + b (v[n + 1] + v[n - 1]) + c v[n].
+bool Filter::isSumOfWaves() const {
+  if (size < 16)
+    return false;
+  auto pair = [&](int64_t n, int64_t distance) {
+    return (*this)[n + distance] + (distance ? (*this)[n - distance] : 0);
+  };
+  // Least squares for a, b and c by their normal equations, which may well be singular.
+  double left[3][4] = {};
+  for (int64_t n = 3; n + 3 < size; ++n)
+    for (int64_t i : {0, 1, 2})
+      for (int64_t j : {0, 1, 2, 3})
+        left[i][j] += pair(n, i) * pair(n, j);
+  double slack = 1e-13 * (left[0][0] + left[1][1] + left[2][2]);
+  for (int64_t i : {0, 1, 2})
+    left[i][i] += slack;
+  for (int64_t i : {0, 1, 2})
+    for (int64_t row : {0, 1, 2})
+      if (double factor = left[row][i] / left[i][i]; row != i)
+        for (int64_t j : {0, 1, 2, 3})
+          left[row][j] -= factor * left[i][j];
+  for (int64_t n = 3; n + 3 < size; ++n) {
+    double rest = pair(n, 3);
+    for (int64_t i : {0, 1, 2})
+      rest -= left[i][3] / left[i][i] * pair(n, i);
+    if (!(std::fabs(rest) <= 1e-4 * peak))
+      return false;
+  }
+  return true;
+}
+
+/// Every window a mirror image of itself or of another, or a wave under a window: a blur, a difference, an
+/// upsampling, a resampling, a transform.
+static bool areFixed(ArrayRef<int64_t> window, const TensorValues &values) {
   int64_t size = 1;
   for (int64_t length : window)
     size *= length;
   if (llvm::none_of(window, [](int64_t length) { return length >= 3; }))
     return false;
+  auto starts = llvm::seq<int64_t>(0, values.size() / size);
   bool any = false;
-  for (int64_t start = 0; start < values.size(); start += size) {
-    int64_t nonzero = 0;
-    for (int64_t i = 0; i < size; ++i)
-      nonzero += values[start + i] != 0;
+  for (int64_t i : starts) {
+    Filter filter(values, i * size, size);
     // The identity of convolutions is an initialization.
-    if (nonzero == 1)
+    if (filter.size == 1)
       return false;
-    any |= nonzero > 1;
-    int64_t stride = size;
-    for (int64_t length : window) {
-      stride /= length;
-      bool even = true, odd = true;
-      for (int64_t i = 0; i < size && (even || odd); ++i) {
-        int64_t at = i / stride % length;
-        double value = values[start + i], mirrored = values[start + i + (length - 1 - 2 * at) * stride];
-        double slack = 1e-6 * std::fabs(value);
-        even &= std::fabs(value - mirrored) <= slack;
-        odd &= std::fabs(value + mirrored) <= slack;
-      }
-      if (!even && !odd)
-        return false;
-    }
+    any |= filter.size > 1;
+    if (!filter.mirrors(filter) && !filter.isSumOfWaves() &&
+        llvm::none_of(starts, [&](int64_t j) { return filter.mirrors(Filter(values, j * size, size)); }))
+      return false;
   }
   return any;
+}
+
+/// Numbers of samples and the like, or their roots: rising or falling, and whole once they are squared.
+static bool areRootsOfWholes(const TensorValues &values) {
+  if (values.size() < 4)
+    return false;
+  bool rises = true, falls = true;
+  for (int64_t i = 0; i < values.size(); ++i) {
+    double square = values[i] * values[i], slack = 0.25 * values.precision() * square;
+    // Of a large number the fraction is lost.
+    if (!(values[i] > 0 && slack < 0.05 && std::fabs(square - std::round(square)) <= slack))
+      return false;
+    rises &= i == 0 || values[i] >= values[i - 1];
+    falls &= i == 0 || values[i] <= values[i - 1];
+  }
+  return rises || falls;
+}
+
+/// The form of values of one or two dimensions.
+static StringRef formOf(ArrayRef<int64_t> shape, const TensorValues &values) {
+  SmallVector<int64_t> sizes;
+  for (int64_t size : shape)
+    if (size > 1)
+      sizes.push_back(size);
+  if (sizes.size() == 1)
+    return isArithmetic(values)       ? "an arithmetic sequence"
+           : isGeometric(values)      ? "a geometric sequence"
+           : isWindow(values)         ? "a window"
+           : areRootsOfWholes(values) ? "whole numbers or their roots"
+                                      : "";
+  if (sizes.size() != 2)
+    return "";
+  Matrix plain{values, sizes[0], sizes[1], sizes[1], 1}, turned{values, sizes[1], sizes[0], 1, sizes[1]};
+  if (areWaves(plain, false) || areWaves(turned, false) || areWaves(plain, true) || areWaves(turned, true))
+    return "a table of waves";
+  if (areTriangles(plain) || areTriangles(turned))
+    return "a bank of filters";
+  return areChoices(plain) ? "zeros and ones" : "";
 }
 
 StringRef closedForm(ArrayRef<int64_t> shape, const TensorValues &values, bool isKernel) {
@@ -207,25 +298,8 @@ StringRef closedForm(ArrayRef<int64_t> shape, const TensorValues &values, bool i
       size *= length;
     return size > 1 && std::fabs(values[0] * size - 1) <= values.precision() ? "a blur" : "";
   }
-  if (!window.empty() && areMirrored(window, values))
-    return "a blur or a stencil";
-  SmallVector<int64_t> sizes;
-  for (int64_t size : shape)
-    if (size > 1)
-      sizes.push_back(size);
-  if (sizes.size() == 1)
-    return isArithmetic(values)  ? "an arithmetic sequence"
-           : isGeometric(values) ? "a geometric sequence"
-           : isWindow(values)    ? "a window"
-                                 : "";
-  if (sizes.size() != 2)
-    return "";
-  Matrix plain{values, sizes[0], sizes[1], sizes[1], 1}, turned{values, sizes[1], sizes[0], 1, sizes[1]};
-  if (areWaves(plain, false) || areWaves(turned, false) || areWaves(plain, true) || areWaves(turned, true))
-    return "a table of waves";
-  if (areTriangles(plain) || areTriangles(turned))
-    return "a bank of filters";
-  return areChoices(plain) ? "zeros and ones" : "";
+  StringRef form = formOf(shape, values);
+  return form.empty() && !window.empty() && areFixed(window, values) ? "mirrored filters or waves" : form;
 }
 
 } // namespace dsopt::onnx_import

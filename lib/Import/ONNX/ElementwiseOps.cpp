@@ -198,6 +198,7 @@ static LogicalResult dropout(NodeBuilder &n) {
   Emitter &e = n.e;
   Type boolean = e.builder.getI1Type();
   if (*ratio == 0) {
+    e.oldDropouts += n.isUpgraded();
     if (n.wants(1) && failed(n.set(1, e.splat(boolean, 1, Emitter::shapeOf(value)))))
       return failure();
     return n.alias(0);

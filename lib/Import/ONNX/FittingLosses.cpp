@@ -3,7 +3,6 @@
 #include "FittingLosses.h"
 
 #include "Declarations.h"
-#include "UpgradeOperators.h"
 
 using namespace mlir;
 
@@ -12,7 +11,8 @@ namespace dsopt::onnx_import {
 namespace {
 class Chooser {
 public:
-  explicit Chooser(const ModelFile &file) {
+  Chooser(const ModelFile &file, const llvm::StringMap<KnownProbabilities> &probabilities)
+      : probabilities(probabilities) {
     for (const onnx::ValueInfoProto &input : file.graph().input())
       names.insert(input.name());
     for (const onnx::TensorProto &tensor : file.graph().initializer())
@@ -38,6 +38,7 @@ private:
     return name;
   }
 
+  const llvm::StringMap<KnownProbabilities> &probabilities;
   llvm::StringSet<> names;
   llvm::StringMap<const onnx::NodeProto *> producers;
 };
@@ -69,33 +70,10 @@ bool Chooser::isProduct(StringRef value) const {
 void Chooser::addFitting(const Inspection::Value &output, std::vector<Inspection::Loss> &classes,
                          std::vector<Inspection::Loss> &numbers) const {
   ArrayRef<int64_t> sizes = *output.sizes;
-  const onnx::NodeProto *node = producer(output.name);
-  int64_t count = sizes.empty() ? 1 : sizes.back();
+  int64_t rank = sizes.size(), count = sizes.empty() ? 1 : sizes.back();
   Inspection::Value labels{freeName("labels"), "i64", {}, std::vector<int64_t>(sizes), true, count};
-  StringRef op = node ? StringRef(node->op_type()) : "";
-  // Of an old opset it may be flattened, from its axis on.
-  if (op == "Reshape" && node->input_size() && metadataOf(*node, kUpgradedKey).ends_with("Softmax"))
-    node = producers.lookup(node->input(0));
-  op = node ? StringRef(node->op_type()) : "";
-  if (op == "Softmax" || op == "LogSoftmax") {
-    const onnx::NodeProto *rows = node->input_size() ? producers.lookup(node->input(0)) : nullptr;
-    const onnx::NodeProto *flat = rows && !metadataOf(*rows, kUpgradedKey).empty() ? rows : node;
-    int64_t rank = sizes.size(), axis = -1;
-    for (const onnx::AttributeProto &attribute : flat->attribute())
-      if (attribute.name() == "axis")
-        axis = attribute.i();
-    axis += axis < 0 ? rank : 0;
-    if (flat != node && axis != rank - 1)
-      axis = rank;
-    if (rank >= 2 && (axis == 1 || axis == rank - 1) && sizes[axis] > 1) {
-      labels.bound = sizes[axis];
-      labels.sizes->erase(labels.sizes->begin() + axis);
-      classes.push_back({"cross-entropy:" + output.name + "," + labels.name,
-                         "'" + output.name + "' has probabilities of " + std::to_string(labels.bound) +
-                             " classes, and the loss is taken before their " + op.str(),
-                         labels});
-    }
-  } else if (op == "Sigmoid") {
+  auto known = probabilities.find(output.name);
+  if (known != probabilities.end() && known->second.isSigmoid) {
     labels.type = "f32";
     labels.bound = 2;
     classes.push_back({"cross-entropy:" + output.name + "," + labels.name,
@@ -103,6 +81,17 @@ void Chooser::addFitting(const Inspection::Value &output, std::vector<Inspection
                            "' has a probability in each place, and the loss is taken before "
                            "their Sigmoid",
                        labels});
+  } else if (known != probabilities.end()) {
+    int64_t axis = known->second.axis;
+    if (rank >= 2 && (axis == 1 || axis == rank - 1) && sizes[axis] > 1) {
+      labels.bound = sizes[axis];
+      labels.sizes->erase(labels.sizes->begin() + axis);
+      classes.push_back({"cross-entropy:" + output.name + "," + labels.name,
+                         "'" + output.name + "' has probabilities of " + std::to_string(labels.bound) +
+                             " classes, and the loss is taken before their " +
+                             (known->second.isLog ? "LogSoftmax" : "Softmax"),
+                         labels});
+    }
   } else if (sizes.size() >= 2 && sizes.size() <= 3 && count > 1 && isProduct(output.name)) {
     labels.sizes->pop_back();
     classes.push_back({"cross-entropy:" + output.name + "," + labels.name,
@@ -115,9 +104,10 @@ void Chooser::addFitting(const Inspection::Value &output, std::vector<Inspection
                      {target, output.type, {}, std::vector<int64_t>(sizes), true, 0}});
 }
 
-std::vector<Inspection::Loss> fittingLosses(const ModelFile &file, ArrayRef<Inspection::Value> outputs) {
+std::vector<Inspection::Loss> fittingLosses(const ModelFile &file, ArrayRef<Inspection::Value> outputs,
+                                            const llvm::StringMap<KnownProbabilities> &probabilities) {
   std::vector<Inspection::Loss> classes, numbers;
-  Chooser chooser(file);
+  Chooser chooser(file, probabilities);
   std::string own;
   int scalars = 0;
   for (const onnx::ValueInfoProto &output : file.graph().output())

@@ -279,6 +279,8 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   for (const std::string &name : reads)
     if (auto found = bindings.find(name); found != bindings.end() && !found->second.problem.empty())
       return error() << found->second.problem;
+  if (StringRef problem = metadataOf(node, kProblemKey); !problem.empty())
+    return error() << file.describe(node) << ": " << problem;
   const OpRow *row = findOp(node.domain(), node.op_type());
   if (!row)
     return error() << file.describe(node) << " has an operator that is not available: '" << operatorName(node)
@@ -515,6 +517,12 @@ LogicalResult Importer::run() {
                              "training models too: their running statistics stay as they are; "
                              "-batchnorm=train normalizes by each micro-batch and folds its statistics, "
                              "-batchnorm=frozen says that this is meant";
+  if (emitter.oldDropouts && !options.dropoutOff)
+    emitWarning(location) << "the model has " << emitter.oldDropouts << " dropouts of opset "
+                          << file.writtenOpset("")
+                          << ", which has no form of them for training, so they drop nothing; a model that "
+                             "is exported for training with opset 12 or later drops, -dropout=off says "
+                             "that this is meant";
   return finish(results);
 }
 

@@ -56,6 +56,34 @@ bool InitializerUses::isBias(const Use &use, const onnx::TensorProto &tensor) co
   });
 }
 
+/// The weight of the product that an initializer is the bias of; null where it is none.
+const onnx::TensorProto *InitializerUses::weightBeside(const Use &use) const {
+  const onnx::NodeProto *product =
+      use.op() == "Add" ? values.producer(values.viewed(otherOf(use))) : use.node;
+  if (!product || !isProduct(product->op_type()) || (product == use.node && use.input != 2))
+    return nullptr;
+  for (int i : {1, 0})
+    if (i < product->input_size())
+      if (const onnx::TensorProto *weight = values.initializer(product->input(i)))
+        return weight;
+  return nullptr;
+}
+
+/// What form the weights have that zeros are added beside; empty where one has none.
+StringRef InitializerUses::formBeside(ArrayRef<Use> uses) const {
+  StringRef form;
+  for (const Use &use : uses) {
+    const onnx::TensorProto *weight = weightBeside(use);
+    RankedTensorType type = weight ? tensorType(*weight, "initializer", location) : RankedTensorType();
+    if (!type || !isa<FloatType>(type.getElementType()))
+      return "";
+    form = closedForm(type.getShape(), TensorValues(file, *weight, type, location), type.getRank() > 2);
+    if (form.empty())
+      return "";
+  }
+  return form;
+}
+
 /// Whether a value is one by a root, or a normalization, perhaps scaled since.
 bool InitializerUses::isNormalized(StringRef value, int steps) const {
   const onnx::NodeProto *node = values.producer(values.viewed(value));
@@ -272,6 +300,8 @@ Purpose InitializerUses::purpose(const onnx::TensorProto &tensor) const {
     bool isKernel =
         llvm::any_of(uses, [](const Use &use) { return use.input == 1 && use.op().starts_with("Conv"); });
     StringRef form = closedForm(type.getShape(), elements, isKernel);
+    if (StringRef beside = areEqual && elements[0] == 0 ? formBeside(uses) : ""; !beside.empty())
+      return {Purpose::ClosedForm, "zeros beside " + beside.str()};
     return form.empty() ? Purpose{Purpose::Weight, "takes part in a gradient"}
                         : Purpose{Purpose::ClosedForm, "a layer's weight, but " + form.str()};
   }

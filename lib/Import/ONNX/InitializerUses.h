@@ -41,6 +41,8 @@ private:
   bool isInput(llvm::StringRef value, int steps) const;
   bool isDerived(const Use &use) const;
   bool isBias(const Use &use, const onnx::TensorProto &tensor) const;
+  const onnx::TensorProto *weightBeside(const Use &use) const;
+  llvm::StringRef formBeside(llvm::ArrayRef<Use> uses) const;
   bool isNormalized(llvm::StringRef value, int steps) const;
   bool isScaledAfter(const Use &use) const;
   bool leadsTo(llvm::StringRef value, llvm::StringRef op, int steps) const;

@@ -2,7 +2,8 @@
 //
 // A node that calls one of the model's functions is replaced by the function's nodes. Their values
 // get names of their own, the caller's name before them; an attribute that refers to the function's
-// takes the caller's value or the default.
+// takes the caller's value or the default. A call that cannot be replaced stays, with what is wrong: it may
+// be in a branch that is not taken.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +31,11 @@ public:
   LogicalResult run() {
     Nodes result;
     if (failed(append(model.graph().node(), result, 0)))
-      return failure();
+      return emitError(location) << problem;
     model.mutable_graph()->mutable_node()->Swap(&result);
-    model.clear_functions();
+    // A model that is saved needs them.
+    if (!isLeft)
+      model.clear_functions();
     return success();
   }
 
@@ -41,6 +44,10 @@ private:
     return (isOnnx(domain) ? "" : domain) + ":" + name + ":" + overload;
   }
   LogicalResult append(const Nodes &nodes, Nodes &result, int depth);
+  LogicalResult refuse(const llvm::Twine &what) {
+    problem = what.str();
+    return failure();
+  }
   LogicalResult call(const onnx::NodeProto &node, const onnx::FunctionProto &function, Nodes &result,
                      int depth);
   LogicalResult checkOpsets(const onnx::NodeProto &node, const onnx::FunctionProto &function);
@@ -53,6 +60,9 @@ private:
   Location location;
   llvm::StringMap<const onnx::FunctionProto *> functions;
   int calls = 0;
+  /// Why the last call could not be replaced, and whether one is left.
+  std::string problem;
+  bool isLeft = false;
 };
 } // namespace
 
@@ -60,12 +70,24 @@ LogicalResult Inliner::append(const Nodes &nodes, Nodes &result, int depth) {
   for (const onnx::NodeProto &node : nodes) {
     auto function = functions.find(keyOf(node.domain(), node.op_type(), node.overload()));
     if (function != functions.end()) {
-      if (failed(call(node, *function->second, result, depth)))
+      int before = result.size();
+      std::map<std::string, int64_t> counted = counts;
+      if (succeeded(call(node, *function->second, result, depth)))
+        continue;
+      if (depth > 0)
         return failure();
+      counts = counted;
+      result.DeleteSubrange(before, result.size() - before);
+      onnx::NodeProto &left = *result.Add();
+      left = node;
+      onnx::StringStringEntryProto &entry = *left.add_metadata_props();
+      entry.set_key(kProblemKey.str());
+      entry.set_value(problem);
+      isLeft = true;
       continue;
     }
-    if (result.size() == kMaxNodes)
-      return emitError(location) << "the model's functions give more than 2^20 nodes";
+    if (result.size() >= kMaxNodes)
+      return refuse("the model's functions give more than 2^20 nodes");
     onnx::NodeProto &copy = *result.Add();
     copy = node;
     LogicalResult inlined = success();
@@ -85,9 +107,9 @@ LogicalResult Inliner::append(const Nodes &nodes, Nodes &result, int depth) {
 LogicalResult Inliner::checkOpsets(const onnx::NodeProto &node, const onnx::FunctionProto &function) {
   for (const onnx::OperatorSetIdProto &set : function.opset_import())
     if (isOnnx(set.domain()) && set.version() != opset)
-      return emitError(location) << "function '" << function.name() << "' of node '" << nodeName(node)
-                                 << "' uses opset " << set.version() << ", expected " << opset
-                                 << " as the model; convert it with onnx.version_converter";
+      return refuse("function '" + function.name() + "' uses opset " + llvm::Twine(set.version()) +
+                    ", expected " + llvm::Twine(opset) +
+                    " as the model; convert it with onnx.version_converter");
   return success();
 }
 
@@ -113,16 +135,16 @@ bool Inliner::setAttribute(onnx::AttributeProto &attribute, const onnx::NodeProt
 LogicalResult Inliner::call(const onnx::NodeProto &node, const onnx::FunctionProto &function, Nodes &result,
                             int depth) {
   if (depth == kMaxDepth)
-    return emitError(location) << "function '" << function.name() << "' of node '" << nodeName(node)
-                               << "' is called within itself, or " << kMaxDepth << " deep";
+    return refuse("function '" + function.name() + "' is called within itself, or " + llvm::Twine(kMaxDepth) +
+                  " deep");
   if (failed(checkOpsets(node, function)))
     return failure();
   ++counts[(function.domain().empty() ? "" : function.domain() + ".") + function.name()];
   if (node.input_size() > function.input_size() || node.output_size() > function.output_size())
-    return emitError(location) << "node '" << nodeName(node) << "' has " << node.input_size()
-                               << " inputs and " << node.output_size() << " outputs, expected at most "
-                               << function.input_size() << " and " << function.output_size()
-                               << " as function '" << function.name() << "' has";
+    return refuse("a call with " + llvm::Twine(node.input_size()) + " inputs and " +
+                  llvm::Twine(node.output_size()) + " outputs, expected at most " +
+                  llvm::Twine(function.input_size()) + " and " + llvm::Twine(function.output_size()) +
+                  " as function '" + function.name() + "' has");
   // Names inside, and what they are outside. An output may be an input, or unused.
   llvm::StringMap<std::string> names;
   std::string prefix = nodeName(node) + "/" + std::to_string(calls++) + "/";

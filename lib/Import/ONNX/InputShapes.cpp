@@ -111,14 +111,25 @@ microBatchShape(const ImportOptions &options, const std::string &input, int64_t 
 
 LogicalResult Binder::bindGiven() {
   std::set<std::string> names;
+  // By input and axis.
+  std::map<std::string, const Dimension *> places;
   for (const onnx::ValueInfoProto &input : file.graph().input())
-    for (const Dimension &dimension : input.type().tensor_type().shape().dim())
+    for (auto [axis, dimension] : llvm::enumerate(input.type().tensor_type().shape().dim())) {
       if (!dimension.dim_param().empty())
         names.insert(dimension.dim_param());
+      places[axisName(input.name(), axis)] = &dimension;
+    }
   for (auto &[name, value] : options.dims) {
     if (!names.count(name)) {
-      InFlightDiagnostic diagnostic = error() << "-dim=" << name << "=" << value
-                                              << " names no symbolic dimension of the model";
+      InFlightDiagnostic diagnostic = error() << "-dim=" << name << "=" << value;
+      if (auto place = places.find(name); place != places.end()) {
+        if (place->second->has_dim_value())
+          return diagnostic << " names a dimension that is " << place->second->dim_value() << " in the model";
+        const std::string &symbol = place->second->dim_param();
+        return diagnostic << " names a dimension that the model calls '" << symbol
+                          << "', expected -dim=" << symbol << "=" << value;
+      }
+      diagnostic << " names no symbolic dimension of the model";
       for (auto [i, known] : llvm::enumerate(names))
         diagnostic << (i == 0 ? ", expected one of " : ", ") << known;
       return diagnostic;
@@ -215,7 +226,11 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
   const onnx::TypeProto_Tensor &tensor = input.type().tensor_type();
   if (tensor.elem_type() == onnx::TensorProto::STRING)
     return error() << "input '" << input.name() << "' is of text: " << remedyForText();
-  Type element = elementType(tensor.elem_type(), "input '" + input.name() + "'", location, Types::WithSmall);
+  std::string what = "input '" + input.name() + "'";
+  Type element = elementType(tensor.elem_type(), what, location, Types::WithSmall);
+  // No data has integers of less than 8 bits.
+  if (isa_and_nonnull<IntegerType>(element) && isNarrow(element))
+    element = elementType(tensor.elem_type(), what, location);
   if (!element)
     return failure();
   if (!tensor.has_shape())

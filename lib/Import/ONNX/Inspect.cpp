@@ -14,6 +14,7 @@
 #include "Scopes.h"
 
 #include "dsopt/Dialect/Graph/Metrics.h"
+#include "dsopt/Dialect/Graph/Probabilities.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -69,6 +70,8 @@ private:
   llvm::StringSet<> absent;
   /// Of the last import that was tried.
   std::vector<std::string> errors;
+  /// Of the outputs that were imported.
+  llvm::StringMap<KnownProbabilities> probabilities;
 };
 } // namespace
 
@@ -312,6 +315,11 @@ bool Inspector::tryImport() {
         if (output.type.empty())
           llvm::raw_string_ostream(output.type) << element;
         output.sizes = sizesOf(forward.getResultTypes()[i]);
+        auto known = graph::probabilitiesOf(forward.front().getTerminator()->getOperand(i));
+        bool isSigmoid = known && known->kind == graph::Probabilities::Sigmoid;
+        if (known && !known->between && (isSigmoid || known->axis))
+          probabilities[output.name] = {isSigmoid, known->kind == graph::Probabilities::LogSoftmax,
+                                        known->axis.value_or(0)};
       }
   found.initializers = std::move(report.initializers);
   return true;
@@ -338,7 +346,7 @@ void Inspector::sortRefused() {
     auto isRefused = [&](const std::string &name) { return refused.count(name) > 0; };
     std::vector<const onnx::NodeProto *> missing;
     auto look = [&](const onnx::NodeProto &one) {
-      if (!findOp(one.domain(), one.op_type()))
+      if (metadataOf(one, kProblemKey).empty() && !findOp(one.domain(), one.op_type()))
         missing.push_back(&one);
     };
     look(*node);
@@ -451,7 +459,7 @@ FailureOr<Inspection> Inspector::run() {
     for (const Inspection::Value &output : found.outputs)
       if (llvm::is_contained(found.refusals.empty() ? wanted : found.remaining, output.name))
         usable.push_back(output);
-    found.losses = fittingLosses(file, usable);
+    found.losses = fittingLosses(file, usable, probabilities);
   }
   return std::move(found);
 }

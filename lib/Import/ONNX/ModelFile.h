@@ -118,8 +118,10 @@ private:
   llvm::StringMap<std::unique_ptr<llvm::MemoryBuffer>> opened;
 };
 
-/// Replaces calls of the model's own functions by their nodes and counts them. Emits an error where
-/// that is impossible.
+/// What is wrong with a call of one of the model's own functions that is no operator's node.
+inline constexpr llvm::StringLiteral kProblemKey = "dsopt.problem";
+/// Replaces calls of the model's own functions by their nodes and counts them. Calls for which that is
+/// impossible stay, and say why under `kProblemKey`. Emits an error where all nodes are too many.
 mlir::LogicalResult inlineFunctions(onnx::ModelProto &model, int64_t opset,
                                     std::map<std::string, int64_t> &counts, mlir::Location location);
 

@@ -66,6 +66,8 @@ public:
   std::vector<Statistic> statistics;
   /// Batch normalizations with running statistics that stay as they are.
   int64_t frozenNorms = 0;
+  /// Dropouts of an opset in which none is in training.
+  int64_t oldDropouts = 0;
   /// The type that the model's parameters have, if it is f16 or bf16: then it says how the model is stored,
   /// and values of it are not rounded.
   Type modelType;

@@ -212,7 +212,7 @@ static bool isExportersName(StringRef name) {
   return madeUp.match(name);
 }
 
-ParameterRule ParameterRules::decideByUse(const onnx::TensorProto &tensor, bool isMarked) const {
+ParameterRule ParameterRules::decideByUse(const onnx::TensorProto &tensor, Type element) const {
   Purpose purpose = uses->purpose(tensor);
   switch (purpose.kind) {
   case Purpose::Weight:
@@ -227,14 +227,17 @@ ParameterRule ParameterRules::decideByUse(const onnx::TensorProto &tensor, bool 
     break;
   }
   // An exporter that marks parameters marks no constants.
-  if (isMarked)
+  if (hasMarks)
     return {Role::Constant, "constant of the exporter"};
   StringRef original = file.originalName(tensor.name());
   if (isExportersName(original))
     return {Role::Constant, "an exporter's name for a constant", /*inDoubt=*/true};
   if (purpose.kind == Purpose::Number && foldedFrom.count(original))
     return {Role::Constant, purpose.why + ", which the exporter has folded", /*inDoubt=*/true};
-  return {Role::Trained, purpose.why, purpose.kind == Purpose::Number};
+  // What cannot be trained is no parameter where it may well be a number.
+  if (purpose.kind == Purpose::Number)
+    return {element.isF64() ? Role::Constant : Role::Trained, purpose.why, /*inDoubt=*/true};
+  return {Role::Trained, purpose.why};
 }
 
 ParameterRule ParameterRules::decideAlone(const onnx::TensorProto &tensor, Type element) const {
@@ -252,7 +255,7 @@ ParameterRule ParameterRules::decideAlone(const onnx::TensorProto &tensor, Type 
     return {Role::Constant, "size"};
   if (classWeights.contains(name))
     return {Role::Constant, "class weights"};
-  return decideByUse(tensor, hasMarks);
+  return decideByUse(tensor, element);
 }
 
 } // namespace dsopt::onnx_import

@@ -56,7 +56,7 @@ private:
   std::optional<ParameterRule> saidByFile(llvm::StringRef name) const;
   /// What an exporter made of others is what they are; nothing where it does not say of what.
   std::optional<ParameterRule> saidOfSources(llvm::StringRef name) const;
-  ParameterRule decideByUse(const onnx::TensorProto &tensor, bool isMarked) const;
+  ParameterRule decideByUse(const onnx::TensorProto &tensor, mlir::Type element) const;
 
   ModelFile &file;
   const ImportOptions &options;

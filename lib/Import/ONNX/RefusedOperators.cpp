@@ -13,6 +13,9 @@ static constexpr RefusedFamily kQuantized{"quantized",
     kMachineLearning{"ai.onnx.ml",
                      "it is no part of a network and has no gradient: use the part of the model "
                      "before it (-outputs=GLOB, or cut with onnx.utils.extract_model)"},
+    kFeatures{"ai.onnx.ml",
+              "features are prepared before a network: begin the model behind it, with prepared numbers as "
+              "inputs (onnx.utils.extract_model cuts), or end it before it (-outputs=GLOB)"},
     kBoxes{"data-decided shape",
            "data decide how many results it has: export the network without what chooses "
            "among its boxes (nms=False in Ultralytics' export, --outputs of tf2onnx, a "
@@ -41,9 +44,17 @@ static bool isQuantized(StringRef op) {
   return op.contains("Integer") && (op.starts_with("MatMul") || op.starts_with("Conv"));
 }
 
+/// Of ai.onnx.ml: what turns columns of a table into numbers.
+static bool preparesFeatures(StringRef op) {
+  return llvm::is_contained({"ArrayFeatureExtractor", "Binarizer", "CastMap", "CategoryMapper",
+                             "DictVectorizer", "FeatureVectorizer", "Imputer", "LabelEncoder", "Normalizer",
+                             "OneHotEncoder", "Scaler"},
+                            op);
+}
+
 const RefusedFamily &familyOf(StringRef domain, StringRef op) {
   if (domain == "ai.onnx.ml")
-    return op == "ZipMap" ? kZipMap : kMachineLearning;
+    return op == "ZipMap" ? kZipMap : preparesFeatures(op) ? kFeatures : kMachineLearning;
   if (domain == "ai.onnx.contrib" || op == "Tokenizer")
     return kText;
   if (domain.contains("training") || (domain.contains("microsoft") && op.ends_with("Grad")))

@@ -64,6 +64,9 @@ public:
     if constexpr (std::is_same_v<Value, int64_t>) {
       attribute.set_type(onnx::AttributeProto::INT);
       attribute.set_i(value);
+    } else if constexpr (std::is_same_v<Value, float>) {
+      attribute.set_type(onnx::AttributeProto::FLOAT);
+      attribute.set_f(value);
     } else if constexpr (std::is_same_v<Value, onnx::TensorProto>) {
       attribute.set_type(onnx::AttributeProto::TENSOR);
       *attribute.mutable_t() = value;
@@ -178,14 +181,39 @@ static void axesToInput(Upgrade &u) { u.moveIntegers("axes", 1); }
 
 /// Training was what wants the batch's statistics.
 static void batchNormalization(Upgrade &u) {
-  bool trains = u.node.output_size() > 1 && (u.wants(1) || u.wants(2) || u.wants(3) || u.wants(4));
-  // Exporters name outputs that nobody reads; newer versions do not have the last two.
-  int last = u.node.output_size();
-  while (last > 1 && (!u.wants(last - 1) || (last > 3 && !u.isRead(last - 1))))
-    --last;
-  u.node.mutable_output()->DeleteSubrange(last, u.node.output_size() - last);
-  if (trains)
-    u.set("training_mode", int64_t(1));
+  // Other statistics than those of channels are refused.
+  if (auto spatial = u.take("spatial"); spatial && spatial->i() == 0)
+    u.set("spatial", int64_t(0));
+  if (!(u.wants(1) || u.wants(2) || u.wants(3) || u.wants(4)) || u.node.input_size() < 5) {
+    if (u.node.output_size() > 1)
+      u.node.mutable_output()->DeleteSubrange(1, u.node.output_size() - 1);
+    return;
+  }
+  u.set("training_mode", int64_t(1));
+  // Newer versions have three outputs in training. The last two, the batch's own statistics, are the running
+  // ones of no momentum, of a node whose running statistics are nobody's. Exporters name such outputs that
+  // nobody reads.
+  auto nameOf = [&](int output, StringRef what, bool isWanted) {
+    return isWanted ? u.node.output(output) : u.fresh(what);
+  };
+  if (bool readsMean = u.isRead(3), readsVariance = u.isRead(4); readsMean || readsVariance) {
+    std::string none = u.helper(u.before, "Sub", {u.node.input(1), u.node.input(1)}, u.fresh("zeros"));
+    auto apart = [&](int input, StringRef what) {
+      return u.helper(u.before, "Add", {u.node.input(input), none}, u.fresh(what));
+    };
+    std::string mean = apart(3, "mean"), variance = apart(4, "variance");
+    u.helper(u.before, "BatchNormalization",
+             {u.node.input(0), u.node.input(1), u.node.input(2), mean, variance}, u.fresh("normalized"));
+    onnx::NodeProto &own = u.before.back();
+    own.add_output(nameOf(3, "own_mean", readsMean));
+    own.add_output(nameOf(4, "own_variance", readsVariance));
+    Upgrade::setAttribute(own, "training_mode", int64_t(1));
+    Upgrade::setAttribute(own, "momentum", 0.0f);
+  }
+  std::string results[] = {nameOf(1, "running_mean", u.wants(1)), nameOf(2, "running_variance", u.wants(2))};
+  u.node.mutable_output()->DeleteSubrange(1, u.node.output_size() - 1);
+  for (const std::string &result : results)
+    u.node.add_output(result);
 }
 
 static void clip(Upgrade &u) {
@@ -195,6 +223,7 @@ static void clip(Upgrade &u) {
 
 /// Nothing says that a dropout is in training: it is the identity, and its mask all ones.
 static void dropout(Upgrade &u) {
+  u.become("Dropout");
   if (auto ratio = u.take("ratio"))
     u.setInput(1, u.constant("ratio", ArrayRef<float>(ratio->f()), /*isList=*/false));
   if (u.opset < 10 && u.wants(1) && u.has(0)) {

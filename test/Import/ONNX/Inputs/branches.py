@@ -32,12 +32,12 @@ CONSTANTS = [array("w", np.full((3, 2), 0.5, np.float32)), array("yes", np.array
              array("rate", np.array(16000)), array("five", np.array(5)), array("zero", np.float32(0))]
 
 
-def save(name, nodes, inputs=(), initializers=(), rows=4):
+def save(name, nodes, inputs=(), initializers=(), rows=4, functions=()):
     """The nodes give y [rows, 3] of x."""
     end = [node("MatMul", "y w", "z"), node("ReduceMean", "z", "loss", keepdims=0)]
     graph = helper.make_graph([*nodes, *end], "g", [info("x", rows, 3), *inputs], [info("loss")], [*CONSTANTS, *initializers])
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("my.company", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), os.path.join(folder, name + ".onnx"))
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10, functions=functions), os.path.join(folder, name + ".onnx"))
 
 
 GOOD = body([node("Exp", "x", "t")], "", "t")
@@ -57,6 +57,23 @@ for name, wrong in (("unknown", UNKNOWN), ("shapes", SHAPES), ("outputs", OUTPUT
     save(f"then-{name}", [choose("yes", GOOD, wrong)])
     save(f"else-{name}", [choose("no", wrong, GOOD)])
     save(f"wrong-{name}", [choose("no", GOOD, wrong)])
+
+# Calls of the model's own functions that cannot be replaced: of another opset, endless, with too many inputs; one within another.
+CALL = body([helper.make_node("Own", ["x", "x"], ["m"], domain="my.company", name="call")], "", "m")
+
+
+def own(name, body, inputs="a b", opset=18):
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("my.company", 1)]
+    return helper.make_function("my.company", name, inputs.split(), ["o"], body, imports)
+
+
+again = helper.make_node("Own", ["a", "b"], ["o"], domain="my.company", name="again")
+inner = helper.make_node("Inner", ["a"], ["o"], domain="my.company", name="inner")
+for name, functions in (("opset", [own("Own", [node("Add", "a b", "o")], opset=17)]), ("endless", [own("Own", [again])]), ("many", [own("Own", [node("Neg", "a", "o")], "a")]),
+                        ("inner", [own("Own", [inner]), own("Inner", [node("Neg", "a", "o")], "a", opset=17)])):
+    save(f"then-{name}", [choose("yes", GOOD, CALL)], functions=functions)
+    save(f"else-{name}", [choose("no", CALL, GOOD)], functions=functions)
+    save(f"wrong-{name}", [choose("no", GOOD, CALL)], functions=functions)
 
 # What only a branch reads is before it: a chain that cannot be built, and an input of unknown shape.
 chain = [node("MatMul", "x x", "a"), node("Neg", "a", "b"), node("Identity", "b", "c")]

@@ -20,8 +20,9 @@ FAMILIES = [
      "com.microsoft.MatMulIntegerToFloat com.microsoft.DynamicQuantizeMatMul com.microsoft.DynamicQuantizeLSTM com.microsoft.QAttention "
      "com.microsoft.QGemm com.microsoft.MatMulNBits com.microsoft.MatMulBnb4 com.microsoft.DequantizeLinear"),
     ("ai.onnx.ml", "use the part of the model before it",
-     "ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.LinearClassifier ai.onnx.ml.Scaler ai.onnx.ml.LabelEncoder "
-     "ai.onnx.ml.ArrayFeatureExtractor"),
+     "ai.onnx.ml.TreeEnsemble ai.onnx.ml.TreeEnsembleClassifier ai.onnx.ml.LinearClassifier ai.onnx.ml.SVMRegressor"),
+    ("ai.onnx.ml", "begin the model behind it",
+     "ai.onnx.ml.Scaler ai.onnx.ml.Imputer ai.onnx.ml.OneHotEncoder ai.onnx.ml.LabelEncoder ai.onnx.ml.ArrayFeatureExtractor"),
     ("ai.onnx.ml", "'zipmap': False", "ai.onnx.ml.ZipMap"),
     ("data-decided shape", "nms=False", "NonMaxSuppression"),
     ("data-decided shape", "torch.where(mask, x, 0) for x[mask]", "Unique"),

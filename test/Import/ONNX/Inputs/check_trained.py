@@ -40,13 +40,13 @@ CASES = []
 
 def case(name, nodes, values, trained, doubt="", x=(4, 6), constants=(), marks=(), signature="", type=np.float32, more=(),
          opset=18):
-    """`values` by name: floats become `type`, integers int64. `constants` among them are Constant nodes. `doubt`: what a warning names."""
+    """`values` by name: floats become `type`, or float64 where the name ends in _f64, integers int64. `constants` among them are Constant nodes. `doubt`: what a warning names."""
     CASES.append((name, nodes, values, trained, doubt, x, constants, marks, signature, type, more, opset))
 
 
 def build(name, nodes, values, x, constants, marks, signature, type, more, opset):
     arrays = {key: np.asarray(value) for key, value in values.items()}
-    arrays = {key: value.astype(np.int64 if value.dtype.kind == "i" else type) for key, value in arrays.items()}
+    arrays = {key: value.astype(np.int64 if value.dtype.kind == "i" else np.float64 if key.endswith("_f64") else type) for key, value in arrays.items()}
     made = [parse(line) if isinstance(line, str) else line for line in nodes]
     first = [helper.make_node("Constant", [], [key], value=numpy_helper.from_array(arrays[key], key + "_value")) for key in constants]
     last = made[-1].output[0]
@@ -189,6 +189,33 @@ case("mel", ["z = MatMul x bank"], {"bank": np.maximum(0, 1 - np.abs(np.arange(4
 case("blur", ["z = Conv x kernel group=2"], {"kernel": np.tile(np.outer([1, 2, 1], [1, 2, 1]) / 16, (2, 1, 1, 1))}, "", "kernel", x=(1, 2, 5, 5))
 case("mean_window", ["z = Conv x kernel group=2"], {"kernel": full(1 / 9, 2, 1, 3, 3)}, "", "kernel", x=(1, 2, 5, 5))
 case("sobel", ["z = Conv x kernel"], {"kernel": np.array([[[[1.0, 0, -1], [2, 0, -2], [1, 0, -1]]], [[[1, 2, 1], [0, 0, 0], [-1, -2, -1]]]])}, "", "kernel", x=(1, 1, 5, 5))
+waves = 2 * np.pi * np.outer([0.11, 0.17, 0.23], np.arange(-15, 17))
+lengths = np.exp(-((np.arange(-15, 17) / np.array([[9.0], [7], [5]])) ** 2)) * (abs(np.arange(-15, 17)) < [[14], [11], [8]])
+for name, values in (("even", np.cos(waves)), ("odd", np.sin(waves))):
+    case(f"constant_q_{name}", ["a = Conv x kernel bias", "z = Conv a w"], {"kernel": (lengths * values)[:, None], "bias": full(0.0, 3), "w": rand(2, 3, 1)}, "w", "kernel bias", x=(1, 1, 64))
+case("constant_q_images", ["a = Conv x kernel bias", "z = Conv a w"], {"kernel": (lengths * np.sin(waves))[:, None, None], "bias": full(0.0, 3), "w": rand(2, 3, 1, 1)}, "w", "kernel bias", x=(1, 1, 1, 64))
+# The window has its middle half a sample from the wave's.
+frames = [(length, rate, np.hanning(length + 1)[:-1] * np.exp(2j * np.pi * rate * (np.arange(length) - length // 2))) for length, rate in ((211, 0.13), (150, 0.183), (97, 0.283))]
+apart = np.stack([np.pad(wave, ((256 - length) // 2, 256 - length - (256 - length) // 2)) / length for length, _, wave in frames])
+for name, values in (("real", apart.real), ("imaginary", apart.imag)):
+    case(f"constant_q_{name}", ["a = Conv x kernel bias", "z = Conv a w"], {"kernel": values[:, None, None], "bias": full(0.0, 3), "w": rand(2, 3, 1, 1)}, "w", "kernel bias", x=(1, 1, 1, 300))
+    case(f"constant_q_{name}_learned", ["a = Conv x kernel bias", "z = Conv a w"], {"kernel": (values * (1 + 1e-3 * rand(3, 256)))[:, None, None], "bias": full(0.0, 3), "w": rand(2, 3, 1, 1)},
+         "kernel bias w", x=(1, 1, 1, 300))
+case("long_kernel", ["z = Conv x kernel"], {"kernel": rand(1, 2, 1, 31)}, "kernel", x=(1, 2, 1, 64))
+case("smooth_kernel", ["z = Conv x kernel"], {"kernel": np.exp(-((np.arange(31) - 13) / 5) ** 2) * (1 + 0.01 * rand(4, 2, 1, 31))}, "kernel", x=(1, 2, 1, 64))
+case("fixed_with_bias", ["a = Conv x kernel bias"], {"kernel": (lengths * np.sin(waves))[:, None], "bias": rand(3)}, "bias", "kernel", x=(1, 1, 64))
+case("sinc", ["z = Conv x kernel strides=[3]"], {"kernel": np.concatenate([np.sinc(np.arange(-9, 10) / 3) * np.hanning(19), [1e-24, 1e-24]])[None, None]}, "", "kernel", x=(1, 1, 64))
+phases = (np.arange(-20, 21)[None] / 4 + np.arange(3)[:, None] / 3).clip(-4, 4)
+case("resampling", ["z = Conv x kernel strides=[4]"], {"kernel": (np.sinc(phases) * np.cos(phases * np.pi / 8) ** 2)[:, None]}, "", "kernel", x=(1, 1, 64))
+case("no_mirror", ["a = Conv x kernel bias"], {"kernel": (lengths * np.sin(waves))[:, None] * (1 + 1e-4 * rand(3, 1, 32)), "bias": full(0.0, 3)}, "kernel bias", x=(1, 1, 64))
+case("mirrored_but_one", ["a = Conv x kernel bias"], {"kernel": np.concatenate([(lengths * np.sin(waves))[:, None], rand(1, 1, 32)]), "bias": full(0.0, 4)}, "kernel bias", x=(1, 1, 64))
+case("pruned", ["a = Conv x kernel bias"], {"kernel": rand(8, 3, 3, 3) * (random.random((8, 3, 3, 3)) < 0.3), "bias": full(0.0, 8)}, "kernel bias", x=(1, 3, 8, 8))
+LENGTHS = np.sqrt(np.ceil(400 * 2.0 ** -(np.arange(40) / 36)))
+case("lengths", ["a = Mul x lengths", "z = MatMul a u"], {"u": rand(40, 3), "lengths": LENGTHS}, "u lengths", "lengths", x=(4, 40))
+case("no_lengths", ["a = Mul x lengths", "z = MatMul a u"], {"u": rand(40, 3), "lengths": LENGTHS + 0.01}, "u lengths", x=(4, 40))
+case("counts", ["a = Div x counts", "z = MatMul a u"], {"u": rand(6, 3), "counts": [2.0, 3, 5, 7, 11, 13]}, "u counts", "counts")
+case("double_table", ["c = Cast table_f64 to=1", "a = Mul x c", "z = MatMul a w"], {**W, "table_f64": np.linspace(0, 1, 6)}, "w", "table_f64")
+case("double_number", ["c = Cast scale_f64 to=1", "a = Mul x c", "z = MatMul a w"], {**W, "scale_f64": 0.3}, "w", "scale_f64")
 case("cumulated", ["z = MatMul x ones"], {"ones": np.triu(np.ones((6, 6)))}, "", "ones")
 case("frequencies", ["a = MatMul x inv_freq", "z = Cos a"], {"inv_freq": 10000 ** -(np.arange(8)[None] / 8)}, "", "inv_freq", x=(4, 1))
 case("sinusoids", ["e = Gather table ids", "a = Add e x", "z = MatMul a w"], {**W, "table": sines}, "w", "table", more=[ids()])

@@ -45,6 +45,15 @@ write("classifier.onnx", [product, node("Mul", "y scale", "z"), node("Softmax", 
 for name, axis in (("old-rows", 2), ("old-all", 1)):
     write(f"{name}.onnx", [product, node("Unsqueeze", "y", "u", axes=[1]), node("Softmax", "u", "p", axis=axis)], rows, [value("p", ["batch", 1, 5])],
           weights, opset=9)
+write("old-wide.onnx", [product, node("Unsqueeze", "y", "u", axes=[1]), node("Concat", "u u u u u", "v", axis=1), node("Softmax", "v", "p", axis=1)], rows,
+      [value("p", ["batch", 5, 5])], weights, opset=9)
+# Written out, and one that is scaled since.
+SHIFTED = [product, node("ReduceMax", "y", "m", axes=[1]), node("Sub", "y m", "d"), node("Exp", "d", "e"), node("ReduceSum", "e axes", "s")]
+for name, end, more in (("written", [*SHIFTED, node("Div", "e s", "p")], [number("axes", np.array([1]))]),
+                        ("written-log", [*SHIFTED, node("Log", "s", "l"), node("Sub", "d l", "p")], [number("axes", np.array([1]))]),
+                        ("written-sigmoid", [product, node("Neg", "y", "n"), node("Exp", "n", "e"), node("Add", "e one", "q"), node("Div", "one q", "p")], [number("one", np.float32(1))]),
+                        ("scaled", [product, node("Softmax", "y", "t"), node("Mul", "t two", "p")], [number("two", np.float32(2))])):
+    write(f"{name}.onnx", end, rows, [value("p", ["batch", 5])], [*weights, *more])
 write("old.onnx", [product, node("Softmax", "y", "p")], rows, [value("p", ["batch", 5])], weights, opset=9)
 write("heads.onnx", [node("MatMul", "x w", "a"), node("MatMul", "x v", "c")], rows, [value("a"), value("c")], [tensor("w", 6, 5), tensor("v", 6, 3)])
 # One number is no class.

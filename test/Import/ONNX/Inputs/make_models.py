@@ -133,6 +133,11 @@ save("symbolic", [linear, entropy], [tensor("x", "batch", 3), tensor("labels", "
 small = helper.make_tensor("w", TensorProto.FLOAT8E4M3FN, (3, 2), b"\x38" * 6, raw=True)
 save("small-weight", [node("Cast", "w", "v", to=TensorProto.FLOAT), node("Gemm", "x v b", "y"), entropy], [x, labels],
      [loss], [small, bias], opset=21)
+for name in ("INT4", "UINT4", "INT2", "UINT2"):
+    save("input-" + name.lower(), [node("Cast", "x", "v", to=TensorProto.FLOAT), node("Gemm", "v w b", "y"), entropy],
+         [tensor("x", 4, 3, type=getattr(TensorProto, name)), labels], [loss], [w, bias], opset=25 if "2" in name else 21)
+save("dropout-old", [node("Dropout", "x", "d", ratio=0.25), node("Dropout", "d", "e"), linear, node("Add", "y y", "z"), node("Mul", "e e", "m"),
+                     node("ReduceSum", "m", "k", keepdims=0), node("ReduceSum", "z", "n", keepdims=0), node("Add", "k n", "loss")], [x], [loss], [w, bias], opset=10)
 save("string", [node("Cast", "x", "loss", to=TensorProto.STRING)], [x], [loss], [])
 save("integers", [node("Gather", "x i", "y"), node("ReduceSum", "y", "loss", keepdims=0)], [x], [loss],
      [array("i", [1, 2, 3], np.int64)])
