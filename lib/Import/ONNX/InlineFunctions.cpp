@@ -12,8 +12,8 @@ using namespace mlir;
 
 namespace dsopt::onnx_import {
 
-/// Functions that call each other to this depth, and nodes that they give in all, with calls among them: of two
-/// calls in each function follow 2^depth.
+/// Functions that call each other to this depth, and nodes that they give in all, with calls among them: of
+/// two calls in each function follow 2^depth.
 static constexpr int kMaxDepth = 64;
 static constexpr int64_t kMaxNodes = 1 << 20, kMaxBytes = 1 << 27;
 
