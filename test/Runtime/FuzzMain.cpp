@@ -17,6 +17,10 @@
 
 using namespace dsopt::test;
 
+/// What knows more of its inputs than that they are bytes, as libFuzzer calls it.
+extern "C" __attribute__((weak)) size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most,
+                                                                unsigned random);
+
 /// Of a fuzzer that makes all of its inputs out of nothing.
 __attribute__((weak)) std::vector<std::string> dsopt::test::fuzzSeeds() { return {""}; }
 
@@ -39,6 +43,9 @@ void onSignal(int signal) {
   raise(signal);
 }
 
+/// Bytes of an input.
+constexpr size_t kMost = 1 << 16;
+
 class Mutator {
 public:
   Mutator(const std::vector<std::string> &seeds, uint64_t number) : seeds(seeds), random(mix(number)) {}
@@ -46,7 +53,10 @@ public:
   std::string make() {
     std::string text = seeds[below(seeds.size())];
     for (size_t changes = 1 + below(5); changes > 0; --changes)
-      change(text);
+      if (LLVMFuzzerCustomMutator && below(16))
+        changeByMeaning(text);
+      else
+        change(text);
     return text;
   }
 
@@ -73,6 +83,12 @@ private:
     default:
       return random();
     }
+  }
+
+  void changeByMeaning(std::string &text) {
+    size_t size = text.size();
+    text.resize(kMost);
+    text.resize(LLVMFuzzerCustomMutator(reinterpret_cast<uint8_t *>(text.data()), size, kMost, random()));
   }
 
   void change(std::string &text) {
@@ -126,8 +142,8 @@ private:
       if (size_t other = below(size + 1); other + count <= size && at + count <= size)
         std::swap_ranges(text.begin() + at, text.begin() + at + count, text.begin() + other);
     }
-    if (text.size() > 1 << 16)
-      text.resize(1 << 16);
+    if (text.size() > kMost)
+      text.resize(kMost);
   }
 
   const std::vector<std::string> &seeds;
@@ -185,8 +201,7 @@ int main(int argc, char **argv) {
   };
   uint64_t done = 0;
   for (; done < cases && since() < static_cast<double>(seconds); ++done) {
-    if (done % 256 == 0)
-      alarm(60); // an input that takes for ever
+    alarm(60); // an input that takes for ever
     current = first + done;
     // The first are the seeds themselves: they have to be good for something.
     if (!runInput(current < seeds.size() ? seeds[current] : Mutator(seeds, current).make()))

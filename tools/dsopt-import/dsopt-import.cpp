@@ -8,6 +8,7 @@
 
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
+#include "dsopt/Interfaces/OneLine.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
@@ -139,7 +140,7 @@ int main(int argc, char **argv) {
   context.loadDialect<dsopt::graph::GraphDialect, func::FuncDialect>();
   ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
     llvm::errs() << (diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error: " : "warning: ")
-                 << diagnostic.str() << "\n";
+                 << dsopt::oneLine(diagnostic.str()) << "\n";
   });
   dsopt::ImportReport report;
   options.report = &report;

@@ -3,6 +3,7 @@
 #ifndef DSOPT_TOOLS_DSOPT_MESSAGES_H
 #define DSOPT_TOOLS_DSOPT_MESSAGES_H
 
+#include "dsopt/Interfaces/OneLine.h"
 #include "dsopt/Runtime/Error.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
@@ -57,7 +58,7 @@ private:
       text = "node '" + node.getName().str() + "'" +
              (llvm::isa<mlir::NameLoc>(module.getChildLoc()) ? " of " + module.getName().str() : "") + ": ";
     }
-    return text + diagnostic.str();
+    return oneLine(text + diagnostic.str());
   }
 
   bool warns;

@@ -13,9 +13,10 @@ using namespace mlir;
 
 namespace dsopt::onnx_import {
 
-/// Functions that call each other to this depth, and nodes that they give in all.
+/// Functions that call each other to this depth, and nodes that they give in all, with calls among them: of
+/// two calls in each function follow 2^depth.
 static constexpr int kMaxDepth = 64;
-static constexpr int kMaxNodes = 1 << 20;
+static constexpr int64_t kMaxNodes = 1 << 20, kMaxBytes = 1 << 27;
 
 namespace {
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
@@ -60,6 +61,8 @@ private:
   Location location;
   llvm::StringMap<const onnx::FunctionProto *> functions;
   int calls = 0;
+  /// What functions have given so far.
+  int64_t nodes = 0, bytes = 0;
   /// Why the last call could not be replaced, and whether one is left.
   std::string problem;
   bool isLeft = false;
@@ -86,15 +89,13 @@ LogicalResult Inliner::append(const Nodes &nodes, Nodes &result, int depth) {
       isLeft = true;
       continue;
     }
-    if (result.size() >= kMaxNodes)
-      return refuse("the model's functions give more than 2^20 nodes");
     onnx::NodeProto &copy = *result.Add();
     copy = node;
     LogicalResult inlined = success();
     forEachSubgraph(copy, [&](onnx::GraphProto &graph) {
       Nodes inner;
-      if (failed(append(graph.node(), inner, depth)))
-        inlined = failure();
+      if (succeeded(inlined))
+        inlined = append(graph.node(), inner, depth);
       graph.mutable_node()->Swap(&inner);
     });
     if (failed(inlined))
@@ -182,6 +183,9 @@ LogicalResult Inliner::call(const onnx::NodeProto &node, const onnx::FunctionPro
     for (auto *values : {copy.mutable_input(), copy.mutable_output()})
       for (std::string &name : *values)
         name = renamed(name);
+    bytes += copy.ByteSizeLong();
+    if (++nodes > kMaxNodes || bytes > kMaxBytes)
+      return refuse("the model's functions give more than 2^20 nodes, or 128 MiB of them");
   }
   for (auto &[from, to] : aliases) {
     onnx::NodeProto &identity = *body.Add();

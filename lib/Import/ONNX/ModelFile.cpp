@@ -452,7 +452,7 @@ LogicalResult untieInitializers(ModelFile &file, ArrayRef<std::string> globs, Lo
       }
       int use = uses[root]++;
       input = use == 0 ? root : root + "." + std::to_string(use);
-      if (use == 0)
+      if (use == 0 || failed(result))
         continue;
       if (file.findInitializer(input) >= 0)
         result = emitError(location) << "-untie cannot name a copy of '" << root << "' '" << input

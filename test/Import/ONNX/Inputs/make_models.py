@@ -222,3 +222,13 @@ endless = function("Leak", "t", "out", [node("Leak", "t", "out", domain="own", n
 save_functions("endless", [node("Leak", "x", "b", domain="own", name="second"), calls[-1]], [endless])
 save_functions("other-opset", [node("Leak", "x", "b", domain="own", name="second"), calls[-1]], [function("Leak", "t", "out", [leaky], opset=17)])
 save_functions("many-inputs", [node("Leak", "x w", "b", domain="own"), calls[-1]], [leak])
+# Each calls the next one twice, the last nothing or something.
+for name, last in (("doubling", []), ("doubling-nodes", [node("Neg", "t", "out", name="inner")])):
+    doubling = [function(f"F{i}", "t", "out", [node(f"F{i + 1}", "t", "u", domain="own"), node(f"F{i + 1}", "t", "out", domain="own")]) for i in range(40)]
+    save_functions(name, [node("F0", "x", "b", domain="own"), calls[-1]], [*doubling, function("F40", "t", "out", last)])
+save("control", [node("Frobnicate", "x", "loss", name="two\nlines\x1b[31m")], [x], [loss], [])
+wrong = function("Leak", "t", "out", [leaky], opset=17)
+branch = helper.make_graph([node("Leak", "x", "u", domain="own", name="second")], "branch", [], [helper.make_empty_tensor_value_info("u")])
+save_functions("branches-opset", [node("If", "on", "b", then_branch=branch, else_branch=branch), calls[-1]], [wrong])
+save("untied-names", [node("MatMul", "x w", "a"), node("MatMul", "x w", "b"), node("MatMul", "x w", "c"), node("Sum", "a b c w.1 w.2", "d"),
+                      node("ReduceSum", "d", "loss", keepdims=0)], [x], [loss], [w, array("w.1", 0), array("w.2", 0)])

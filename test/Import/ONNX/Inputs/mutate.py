@@ -329,4 +329,5 @@ def main():
     sys.exit(1 if results["crashed"] else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
