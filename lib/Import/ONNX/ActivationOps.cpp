@@ -58,12 +58,10 @@ static Value hardSigmoid(NodeBuilder &n, Value x) {
 }
 static Value hardSwish(NodeBuilder &n, Value x) { return n.e.mul(x, clippedLine(n.e, x, 1.0 / 6, 0.5)); }
 
-/// log(1 + exp(x)), for any x: max(x, 0) + log(1 + exp(-|x|)), and what the sum in it is rounded by.
+/// log(1 + exp(x)), for any x: max(x, 0) + log(1 + exp(-|x|))
 static Value softplusOf(Emitter &e, Value x) {
   Value decay = e.make<graph::ExpOp>(e.make<graph::NegOp>(e.make<graph::AbsOp>(x)));
-  Value one = e.scalar(1, x), sum = e.add(decay, one);
-  Value lost = e.make<graph::StopGradientOp>(e.sub(decay, e.sub(sum, one)));
-  return e.add(e.maximum(x, e.scalar(0, x)), e.add(e.make<graph::LogOp>(sum), lost));
+  return e.add(e.maximum(x, e.scalar(0, x)), e.make<graph::LogOp>(e.add(decay, e.scalar(1, x))));
 }
 static Value softplus(NodeBuilder &n, Value x) { return softplusOf(n.e, x); }
 static Value mish(NodeBuilder &n, Value x) { return n.e.mul(x, n.e.make<graph::TanhOp>(softplusOf(n.e, x))); }

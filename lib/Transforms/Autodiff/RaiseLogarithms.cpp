@@ -27,11 +27,12 @@ namespace {
 /// other.
 constexpr double kLeastLog = -100, kLeastVariance = 1e-12;
 
-/// Builds operations of one place.
+/// Builds operations of one place; `made` are logarithms that are as they should be.
 struct Parts {
   ImplicitLocOpBuilder b;
+  llvm::SmallPtrSetImpl<Operation *> &made;
 
-  Parts(Operation *op) : b(op->getLoc(), op) {}
+  Parts(Operation *op, llvm::SmallPtrSetImpl<Operation *> &made) : b(op->getLoc(), op), made(made) {}
 
   template <typename Op, typename... Args> Value make(Args &&...args) {
     return Op::create(b, std::forward<Args>(args)...)->getResult(0);
@@ -42,6 +43,11 @@ struct Parts {
                                                  cast<Attribute>(b.getFloatAttr(element, value)));
     return make<graph::ConstantOp>(number);
   }
+  Value log(Value x) {
+    Value result = make<graph::LogOp>(x);
+    made.insert(result.getDefiningOp());
+    return result;
+  }
   Value add(Value x, Value y) { return make<graph::AddOp>(x, y); }
   Value sub(Value x, Value y) { return make<graph::SubOp>(x, y); }
   Value mul(Value x, Value y) { return make<graph::MulOp>(x, y); }
@@ -49,18 +55,18 @@ struct Parts {
     auto inner = x.getDefiningOp<graph::NegOp>();
     return inner ? inner.getInput() : make<graph::NegOp>(x);
   }
-  /// log(1 + x), with what the sum is rounded by, for x up to 1: above, that is nothing beside the result.
-  /// The gradient is that of the logarithm.
+  /// log(1 + x), with what the sum is rounded by, for x from -1 to 1: above, that is nothing beside the
+  /// result. The gradient is that of the logarithm.
   Value log1p(Value x) {
     Value one = scalar(1, x), sum = add(x, one);
     Value lost = make<graph::StopGradientOp>(sub(x, sub(sum, one)));
-    return add(make<graph::LogOp>(sum), lost);
+    return add(log(sum), lost);
   }
   /// The same for any x.
   Value log1pOfAny(Value x) {
     Value one = scalar(1, x), sum = add(x, one), lost = sub(x, sub(sum, one));
     lost = make<graph::WhereOp>(make<graph::LessOp>(x, one), lost, scalar(0, x));
-    return add(make<graph::LogOp>(sum), make<graph::StopGradientOp>(lost));
+    return add(log(sum), make<graph::StopGradientOp>(lost));
   }
   /// log(1 + exp(-|x|))
   Value excess(Value x) { return log1p(make<graph::ExpOp>(make<graph::NegOp>(make<graph::AbsOp>(x)))); }
@@ -246,11 +252,11 @@ private:
         typeOf(y).getElementType() != type.getElementType())
       return false;
     // Of p itself, as it is rounded: PyTorch looks for no score behind it.
-    Parts early(ofLog(*left));
-    left->found.replaceAllUsesWith(early.log1pOfAny(early.make<graph::NegOp>(p)));
+    Parts early(ofLog(*left), kept);
+    left->found.replaceAllUsesWith(early.log1p(early.make<graph::NegOp>(p)));
     kept.insert(ofLog(*right));
 
-    Parts parts(op);
+    Parts parts(op, kept);
     parts.b.setInsertionPointAfter(op);
     Value loss = op->getResult(0);
     auto whole = [&](Value x) { return x.getType() == type ? x : parts.make<graph::ExpandOp>(type, x); };
@@ -268,7 +274,7 @@ private:
     Value variance = parts.mul(parts.sub(parts.scalar(1, p), p), p);
     variance = parts.make<graph::MaxOp>(variance, parts.scalar(kLeastVariance, p));
     Value ofP = parts.mul(gradient, parts.make<graph::DivOp>(parts.sub(p, y), variance));
-    Value odds = parts.sub(parts.log1pOfAny(parts.make<graph::NegOp>(p)), parts.make<graph::LogOp>(p));
+    Value odds = parts.sub(parts.log1p(parts.make<graph::NegOp>(p)), parts.log(p));
     graph::YieldOp::create(parts.b, ValueRange{ofP, parts.mul(gradient, odds)});
     raised(op, "binary_cross_entropy");
     loss.replaceAllUsesExcept(custom.getResult(0), custom);
@@ -291,7 +297,7 @@ private:
     Value y = lacking && (product.getLhs() == x || product.getRhs() == x) ? lackingToOne(lacking) : Value();
     if (!y)
       return;
-    Parts parts(op);
+    Parts parts(op, kept);
     Value excess = parts.excess(x), zero = parts.scalar(0, x);
     Value positive = parts.add(parts.make<graph::MaxOp>(x, zero), excess);
     Value negative = parts.add(parts.make<graph::MaxOp>(parts.neg(x), zero), excess);
@@ -302,7 +308,7 @@ private:
 
   void raiseLog(graph::LogOp log) {
     Value of = log.getInput();
-    Parts parts(log);
+    Parts parts(log, kept);
     if (Value x = logitOf(of))
       return replace(log, parts.make<graph::NegOp>(parts.softplusOfNegative(x)), "log_sigmoid");
     if (Value p = lackingToOne(of))
@@ -330,14 +336,20 @@ private:
     Value like = left->value;
     if (like.getType() != log.getType() && (!right->value || right->value.getType() != log.getType()))
       return false;
-    Parts parts(log);
+    Parts parts(log, kept);
     auto valueOf = [&](const Exponent &exponent) {
       Value number = exponent.value && exponent.number == 1 ? Value() : parts.scalar(exponent.number, like);
       return !number ? exponent.value : exponent.value ? parts.mul(exponent.value, number) : number;
     };
     Value x = valueOf(*left);
-    if (!right->value && right->number == 0)
-      return replace(log, parts.softplus(x), "softplus"), true;
+    if (!right->value && right->number == 0) {
+      // Of a magnitude's negative there is nothing to be split off: this is what softplus is made of.
+      Value opposite = negated(x);
+      bool isSmall = opposite && opposite.getDefiningOp<graph::AbsOp>();
+      Value decay = sum->getOperand(isSplat(sum.getLhs(), 1) ? 1 : 0);
+      replace(log, isSmall ? parts.log1p(decay) : parts.softplus(x), isSmall ? "log1p" : "softplus");
+      return true;
+    }
     // Two infinities are no further apart than two equal numbers.
     Value y = valueOf(*right), apart = parts.sub(x, y);
     apart = parts.make<graph::WhereOp>(parts.make<graph::EqualOp>(x, y), parts.scalar(0, like), apart);
@@ -361,25 +373,25 @@ private:
     if (!exponential || isShifted(exponential.getInput()) || sum.getAxes().empty() ||
         typeOf(exponential).getNumElements() == 0)
       return;
-    Parts parts(log);
+    Parts parts(log, kept);
     Value shift, rest = shifted(parts, exponential.getInput(), sum.getAxes(), shift);
     Value total =
         parts.make<graph::ReduceSumOp>(parts.make<graph::ExpOp>(rest), sum.getAxes(), /*keepdims=*/true);
-    Value result = parts.add(parts.make<graph::LogOp>(total), shift);
+    Value result = parts.add(parts.log(total), shift);
     replace(log, parts.reshape(result, log.getType()), "logsumexp");
   }
 
   void raiseLogSoftmax(graph::LogOp log, graph::SoftmaxOp softmax) {
     if (typeOf(softmax).getNumElements() == 0)
       return;
-    Parts parts(log);
+    Parts parts(log, kept);
     int64_t axis = softmax.getAxis();
     Value x = softmax.getInput();
     Value largest =
         parts.make<graph::StopGradientOp>(parts.make<graph::ReduceMaxOp>(x, axis, /*keepdims=*/true));
     Value rest = parts.sub(x, largest);
     Value total = parts.make<graph::ReduceSumOp>(parts.make<graph::ExpOp>(rest), axis, /*keepdims=*/true);
-    replace(log, parts.sub(rest, parts.make<graph::LogOp>(total)), "log_softmax");
+    replace(log, parts.sub(rest, parts.log(total)), "log_softmax");
   }
 
   llvm::SmallPtrSet<Operation *, 8> kept;

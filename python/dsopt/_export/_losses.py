@@ -30,14 +30,33 @@ def _soft_margin_loss(recorder: Recorder, function: Any, arguments: Any, keyword
     return _reduced(losses, value_of(arguments, keywords, 2, "reduction", 1))
 
 
+@rule(nn_function("l1_loss"))
+def _l1_loss(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    return _reduced((arguments[0] - arguments[1]).abs(), value_of(arguments, keywords, 2, "reduction", 1))
+
+
+@rule(nn_function("smooth_l1_loss"))
+def _smooth_l1_loss(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    apart, beta = (arguments[0] - arguments[1]).abs(), value_of(arguments, keywords, 3, "beta", 1.0)
+    losses = torch.where(apart < beta, 0.5 * apart * apart / beta, apart - 0.5 * beta) if beta else apart
+    return _reduced(losses, value_of(arguments, keywords, 2, "reduction", 1))
+
+
+@rule(nn_function("huber_loss"))
+def _huber_loss(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    apart, delta = (arguments[0] - arguments[1]).abs(), value_of(arguments, keywords, 3, "delta", 1.0)
+    losses = torch.where(apart < delta, 0.5 * apart * apart, delta * (apart - 0.5 * delta))
+    return _reduced(losses, value_of(arguments, keywords, 2, "reduction", 1))
+
+
 @rule(nn_function("softplus"))
 def _softplus(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """The older exporter leaves the threshold out."""
-    x = arguments[0]
-    beta = value_of(arguments, keywords, 1, "beta", 1)
-    scaled = x * beta if beta != 1 else x
-    softplus = function(scaled) / beta if beta != 1 else function(scaled)
-    return torch.where(scaled > value_of(arguments, keywords, 2, "threshold", 20), x, softplus)
+    x, beta = arguments[0], value_of(arguments, keywords, 1, "beta", 1)
+    threshold = value_of(arguments, keywords, 2, "threshold", 20)
+    if threshold >= 20:  # beyond, x is what softplus rounds to
+        return function(*arguments, **keywords)
+    return torch.where(x * beta > threshold, x, function(x * beta) / beta)
 
 
 @rule(torch.logaddexp, torch.Tensor.logaddexp)
@@ -47,7 +66,8 @@ def _logaddexp(recorder: Recorder, function: Any, arguments: Any, keywords: Any)
 
 @rule(torch.logaddexp2, torch.Tensor.logaddexp2)
 def _logaddexp2(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
-    return torch.log2(torch.exp2(arguments[0]) + torch.exp2(value_of(arguments, keywords, 1, "other", None)))
+    powers = [torch.pow(2.0, x) for x in (arguments[0], value_of(arguments, keywords, 1, "other", None))]
+    return torch.log2(powers[0] + powers[1])
 
 
 @rule(torch.clamp, torch.clip, torch.Tensor.clamp, torch.Tensor.clip)
