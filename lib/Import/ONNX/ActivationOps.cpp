@@ -106,14 +106,25 @@ static LogicalResult pRelu(NodeBuilder &n) {
   return n.set(0, result);
 }
 
-/// Bounds that are no numbers share the gradient of what is equal to them.
+/// The value, or the bound that it is beyond. Of bounds that are equal the one that is taken has the whole
+/// gradient, or the value that is as large, as PyTorch's clamp has it; else what is equal shares it.
+static Value clampBetween(Emitter &e, Value x, Value low, Value high) {
+  Value between = e.minimum(e.maximum(x, low), high);
+  Value taken = e.where(e.less(x, low), low, e.where(e.less(high, x), high, x));
+  return e.where(e.equal(low, high), taken, between);
+}
+
+/// A bound that is no number shares the gradient with what is equal to it.
 static LogicalResult clip(NodeBuilder &n) {
   Value x = n.input(0);
   Value low = n.has(1) ? n.input(1) : Value(), high = n.has(2) ? n.input(2) : Value();
+  auto isNumber = [](Value bound) { return !bound || bound.getDefiningOp<graph::ConstantOp>(); };
+  if (!isNumber(low) && !isNumber(high))
+    return n.set(0, clampBetween(n.e, x, low, high));
   if (low)
-    x = low.getDefiningOp<graph::ConstantOp>() ? n.e.atLeast(x, low) : n.e.maximum(x, low);
+    x = isNumber(low) ? n.e.atLeast(x, low) : n.e.maximum(x, low);
   if (high)
-    x = high.getDefiningOp<graph::ConstantOp>() ? n.e.atMost(x, high) : n.e.minimum(x, high);
+    x = isNumber(high) ? n.e.atMost(x, high) : n.e.minimum(x, high);
   return n.set(0, x);
 }
 

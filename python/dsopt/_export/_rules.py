@@ -14,7 +14,7 @@ from ._refused import Refused
 _REDUCTIONS = ("none", "mean", "sum")
 
 
-def _value(arguments: Any, keywords: Any, at: int, name: str, otherwise: Any) -> Any:
+def value_of(arguments: Any, keywords: Any, at: int, name: str, otherwise: Any) -> Any:
     return arguments[at] if len(arguments) > at else keywords.get(name, otherwise)
 
 
@@ -26,10 +26,10 @@ def _reduced(values: Any, reduction: int) -> Any:
 def _cross_entropy(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """Smoothing and soft targets, spelled out as PyTorch computes them."""
     scores, target = arguments[0], arguments[1]
-    weight = _value(arguments, keywords, 2, "weight", None)
-    reduction = _value(arguments, keywords, 3, "reduction", 1)
-    ignored = _value(arguments, keywords, 4, "ignore_index", -100)
-    smoothing = _value(arguments, keywords, 5, "label_smoothing", 0.0)
+    weight = value_of(arguments, keywords, 2, "weight", None)
+    reduction = value_of(arguments, keywords, 3, "reduction", 1)
+    ignored = value_of(arguments, keywords, 4, "ignore_index", -100)
+    smoothing = value_of(arguments, keywords, 5, "label_smoothing", 0.0)
     if not smoothing and not target.is_floating_point():
         return function(*arguments, **keywords)
     axis = 0 if scores.dim() == 1 else 1
@@ -58,9 +58,9 @@ def _cross_entropy(recorder: Recorder, function: Any, arguments: Any, keywords: 
 @rule(torch.ctc_loss)
 def _ctc_loss(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     log_probs, targets, input_lengths, target_lengths = arguments[:4]
-    blank = _value(arguments, keywords, 4, "blank", 0)
-    reduction = _value(arguments, keywords, 5, "reduction", 1)
-    zero_infinity = _value(arguments, keywords, 6, "zero_infinity", False)
+    blank = value_of(arguments, keywords, 4, "blank", 0)
+    reduction = value_of(arguments, keywords, 5, "reduction", 1)
+    zero_infinity = value_of(arguments, keywords, 6, "zero_infinity", False)
 
     def lengths(values: Any) -> Any:
         if isinstance(values, torch.Tensor):
@@ -79,7 +79,7 @@ def _ctc_loss(recorder: Recorder, function: Any, arguments: Any, keywords: Any) 
 @rule(torch.masked_select, torch.Tensor.masked_select)
 def _masked_select(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """What is selected, then zeros: CTC's targets, of which it knows the number."""
-    values, mask = torch.broadcast_tensors(arguments[0], _value(arguments, keywords, 1, "mask", None))
+    values, mask = torch.broadcast_tensors(arguments[0], value_of(arguments, keywords, 1, "mask", None))
     values, mask = values.flatten(), mask.flatten()
     count = values.size(0)
     places = torch.where(mask, mask.to(torch.long).cumsum(0) - 1, torch.full((), count))
@@ -91,8 +91,8 @@ def _masked_select(recorder: Recorder, function: Any, arguments: Any, keywords: 
 @rule(torch.embedding)
 def _embedding(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     weight = arguments[0]
-    row = _value(arguments, keywords, 2, "padding_idx", -1)
-    if _value(arguments, keywords, 3, "scale_grad_by_freq", False):
+    row = value_of(arguments, keywords, 2, "padding_idx", -1)
+    if value_of(arguments, keywords, 3, "scale_grad_by_freq", False):
         raise Refused(f"{recorder.place()} looks up an embedding with scale_grad_by_freq, which the file cannot say: "
                       "export it with scale_grad_by_freq=False")
     name = recorder.own_parameter(weight)
@@ -116,11 +116,11 @@ def _renormalize(recorder: Recorder, function: Any, arguments: Any, keywords: An
 def _embedding_bag(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """Sums and means of look-ups by the bag that each belongs to."""
     weight, indices, offsets = arguments[:3]
-    scale = _value(arguments, keywords, 3, "scale_grad_by_freq", False)
-    mode = _value(arguments, keywords, 4, "mode", 0)
-    factors = _value(arguments, keywords, 6, "per_sample_weights", None)
-    includes_last = _value(arguments, keywords, 7, "include_last_offset", False)
-    row = _value(arguments, keywords, 8, "padding_idx", None)
+    scale = value_of(arguments, keywords, 3, "scale_grad_by_freq", False)
+    mode = value_of(arguments, keywords, 4, "mode", 0)
+    factors = value_of(arguments, keywords, 6, "per_sample_weights", None)
+    includes_last = value_of(arguments, keywords, 7, "include_last_offset", False)
+    row = value_of(arguments, keywords, 8, "padding_idx", None)
     if scale or mode == 2:
         raise Refused(f"{recorder.place()} calls embedding_bag with {'scale_grad_by_freq' if scale else 'mode max'}, "
                       "which the file cannot say: look up with nn.Embedding and reduce what it gives")
@@ -146,7 +146,7 @@ def _embedding_bag(recorder: Recorder, function: Any, arguments: Any, keywords: 
 def _distances(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """No exporter has it. A distance of zero has no gradient."""
     x, y = arguments[:2]
-    p = float(_value(arguments, keywords, 2, "p", 2.0))
+    p = float(value_of(arguments, keywords, 2, "p", 2.0))
     apart = x.unsqueeze(-2) - y.unsqueeze(-3)
     if p == 1:
         return apart.abs().sum(-1)
@@ -256,9 +256,9 @@ def _dropout_in_place(recorder: Recorder, function: Any, arguments: Any, keyword
 def _attention(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """With dropout, which exporters leave out of it: its parts."""
     q, k, v = arguments[:3]
-    mask = _value(arguments, keywords, 3, "attn_mask", None)
-    p = _value(arguments, keywords, 4, "dropout_p", 0.0)
-    causal = _value(arguments, keywords, 5, "is_causal", False)
+    mask = value_of(arguments, keywords, 3, "attn_mask", None)
+    p = value_of(arguments, keywords, 4, "dropout_p", 0.0)
+    causal = value_of(arguments, keywords, 5, "is_causal", False)
     scale: Optional[float] = keywords.get("scale")
     if not p:
         if q.dim() != 3:
@@ -282,7 +282,7 @@ def _attention(recorder: Recorder, function: Any, arguments: Any, keywords: Any)
 
 @rule(torch.rrelu, torch.rrelu_)
 def _rrelu(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
-    if _value(arguments, keywords, 3, "training", False):
+    if value_of(arguments, keywords, 3, "training", False):
         raise Refused(f"{recorder.place()} draws the slopes of rrelu, which the file cannot say: use leaky_relu")
     return recorder.change(function, arguments, keywords) if function is torch.rrelu_ else function(*arguments, **keywords)
 

@@ -12,7 +12,7 @@ import onnx.numpy_helper
 import torch
 
 from . import ExportReport, _INLINE_LIMIT
-from . import _rules  # noqa: F401  (registers what is called instead)
+from . import _losses, _rules  # noqa: F401  (they register what is called instead)
 from .._compat import buffers_of, has_backward_hook, has_gradient_hook, is_normalization
 from .._weights import METADATA_KEY
 from ._buffers import fold_buffers
