@@ -43,7 +43,7 @@ class Draws:
         """What a call gives."""
         self.count += 1
         if not self.keeps:
-            keywords = {name: value for name, value in keywords.items() if name != "generator" or value is not None}
+            keywords = {name: value for name, value in keywords.items() if name != "generator"}  # each draw has its own
             return _SPELLED.get(function.__name__, function)(*arguments, **keywords)
         if self.count > len(self.kept):
             self.kept.append(function(*arguments, **keywords).detach().clone())
