@@ -42,9 +42,7 @@ def _standard_normal(size: Any = None, dtype: Any = None, out: None = None) -> A
 def _integers(low: Any, high: Any = None, size: Any = None, dtype: Any = None, endpoint: bool = False) -> Any:
     low, high = (0, low) if high is None else (low, high)
     high = high + 1 if endpoint else high
-    if isinstance(low, torch.Tensor) or isinstance(high, torch.Tensor):
-        return low + torch.floor(torch.rand(_shape(size)) * (high - low)).long()
-    return torch.randint(low, high, _shape(size))
+    return low + torch.floor(torch.rand(_shape(size)) * (high - low)).long()
 
 
 def _permutation(x: Any, axis: int = 0) -> Any:
@@ -66,7 +64,7 @@ def _choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> An
         else:  # the one that is reached first at these rates comes first
             places = torch.argsort(-torch.log1p(-torch.rand(count)) / weights)[:number]
     else:
-        places = torch.randint(0, count, (number,)) if replace else torch.randperm(count)[:number]
+        places = _integers(0, count, number) if replace else torch.randperm(count)[:number]
     places = places.reshape(shape)
     return places if values is None else values[places]
 

@@ -4,6 +4,8 @@ It runs several times from one state. What code runs says which globals and clos
 """
 from __future__ import annotations
 
+import contextlib
+import functools
 import gc
 import random
 import sys
@@ -74,7 +76,7 @@ class _Result:
             a, b = self.gradients.get(name), other.gradients.get(name)
             if (a is None) != (b is None):
                 return float("inf")
-            if a is None or torch.equal(a, b):
+            if a is None or b is None or torch.equal(a, b):
                 continue
             off = (a - b).nan_to_num(0.0, 0.0, 0.0).abs().double().norm()
             lost = not torch.equal(a.isfinite(), b.isfinite())
@@ -124,8 +126,6 @@ class Probe:
         torch.random.set_rng_state(self._rng)
 
     def _run(self, mode: Any = None, outside: Any = None) -> _Result:
-        import contextlib
-
         module = self.job.module(mode or contextlib.nullcontext(), outside=outside)
         loss, found = gradients_of(self.model, lambda: module(*self.job.values))
         return _Result(loss, {name: one for name, one in found.items()})
@@ -170,7 +170,7 @@ class Probe:
 
         def other(name: str) -> Callable[[], Any]:
             unit = 10 ** 9 if name.endswith("_ns") else 1
-            return lambda: old[name]() + type(unit * 1)(offset.randrange(10 ** 5, 10 ** 8) * unit) + (0 if unit > 1 else offset.random())
+            return lambda: old[name]() + offset.randrange(10 ** 5, 10 ** 8) * unit
 
         spaces = [(names, name) for _, names, *_ in self.job.code for name in names if names[name] in old.values()] \
             if self.reads else []
@@ -233,7 +233,7 @@ class Probe:
         if not changed:
             return
         allowed = max(2 * noise, 1e-7)
-        later = self._later(changed)
+        later, runs = self._later(changed), [self._values(changed)]
         for step in range(2 + len(later)):
             self.state.restore_buffers()
             torch.random.set_rng_state(self._rng)
@@ -248,10 +248,17 @@ class Probe:
                 kept, path = changed[0]
                 raise Refused(f"{self._where(kept, path)}: forward changes {kept.what} '{path}' and depends on it, which the file "
                               "would keep as it is: make it a buffer")
-        told = [path for kept, path in changed if _is_count(kept.now(), path)]
+            runs.append(self._values(changed))
+        # What was made in the first call alone, for later ones, is no news.
+        told = sorted({path for kept, path in changed if _is_count(kept.now(), path) and
+                       path in kept.differs(runs[0][id(kept)], runs[1][id(kept)])})
         if told:
             self.job.told.append(f"forward changes {', '.join(told[:5])}{' and more' if len(told) > 5 else ''}, which the loss does "
                                  "not read: training with dsopt leaves it as it is")
+
+    @staticmethod
+    def _values(changed: List[Tuple[Kept, str]]) -> Dict[int, Any]:
+        return {id(kept): kept.now() for kept, _ in changed}
 
     def _changes(self) -> List[Tuple[Kept, str]]:
         return [(kept, path) for kept, path in self.state.changed() if not is_generator(kept.value)]
@@ -260,14 +267,15 @@ class Probe:
         """What numbers would be that forward has changed, after more calls that change them by as much."""
         numbers: List[Tuple[Callable[[Any], None], Any, Any]] = []
         for kept in {id(kept): kept for kept, _ in changed}.values():
-            now = kept.now()
-            if isinstance(now, dict):
-                for name, value in now.items():
-                    old = kept.saved.get(name) if isinstance(kept.saved, dict) else None
-                    if type(value) in (int, float) and type(old) in (int, float) and value != old:
-                        numbers.append((lambda one, kept=kept, name=name: kept.load({**kept.now(), name: one}), old, value - old))
-            elif hasattr(now, "dtype") and hasattr(now, "shape"):
-                numbers.append((kept.load, kept.saved, now - kept.saved if str(now.dtype).rpartition(".")[2] != "bool" else 0))
+            now, old = kept.now(), kept.saved
+            if hasattr(now, "dtype") and hasattr(now, "shape"):
+                if str(now.dtype).rpartition(".")[2] != "bool":
+                    numbers.append((kept.load, old, now - old))
+                continue
+            pairs = [(name, old[name], value) for name, value in now.items() if name in old] if isinstance(now, dict) else \
+                [(at, *both) for at, both in enumerate(zip(old, now))]
+            numbers += [(functools.partial(_put, kept, place), first, second - first) for place, first, second in pairs
+                        if type(first) in (int, float) and type(second) in (int, float) and first != second]
         return [[(set_, old + type(by)(by * calls) if isinstance(by, (int, float)) else old + by * calls)
                  for set_, old, by in numbers] for calls in _LATER] if numbers else []
 
@@ -305,6 +313,13 @@ class Probe:
             sys.settrace(before)
         self._restore()
         return found[0] if found and found[0] else last[0] or "forward"
+
+
+def _put(kept: Kept, place: Any, value: Any) -> None:
+    """Makes one of the values that something holds another."""
+    now = kept.now()
+    now[place] = value
+    kept.load(now)
 
 
 def _place_of(frame: Any, entropy: bool) -> str:

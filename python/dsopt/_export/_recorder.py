@@ -18,7 +18,7 @@ import torch.nn.functional
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .._compat import buffers_of, changes_of, storage_key, tensor_module, tree_leaves, tree_map
+from .._compat import buffers_of, changes_of, storage_key, tensor_module, traced_uses, tree_leaves, tree_map
 from . import _operators as operators
 from ._graph import is_the_models
 from ._random import Draws, is_random
@@ -224,7 +224,14 @@ class Recorder(Seeing):
         drawn = is_random(function) or any(tensor in self._drawn for tensor in inside)
         if decides(function):
             return self._leave(function, arguments, keywords, values, drawn)
+        numbers = [tensor for tensor in inside if drawn and tensor.numel() == 1 and tensor in self._drawn] \
+            if torch.jit.is_tracing() and not self.draws.keeps and function not in _OF_SIZES else []
+        uses = [traced_uses(tensor) for tensor in numbers]
         result = self._call(function, arguments, keywords)
+        for tensor, before in zip(numbers, uses):
+            if traced_uses(tensor) == before:
+                raise Refused(f"{self.place()} gives {getattr(function, '__name__', 'a function')} a number that forward draws, which the file "
+                              "would keep as it is: use operations that take a tensor there")
         if function not in _OF_SIZES:
             for tensor in tensors_in(result) if values or drawn else ():
                 if values:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import random
 import sys
 import types
@@ -17,9 +18,9 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (list, dict, set, collections.deque)
 #: Of modules, whatever they are: parts, buffers and hooks, which are looked at by themselves.
 _OF_MODULES = set(vars(torch.nn.Module())) - {"training"}
-#: Packages whose objects keep nothing that forward computes with.
+#: Packages whose objects keep nothing that forward computes with, or are the loop around it.
 _ALIEN = {"torch", "numpy", "builtins", "logging", "threading", "_thread", "re", "inspect", "weakref", "functools", "typing", "abc",
-          "enum", "onnx", "onnxscript", "dsopt"}
+          "enum", "onnx", "onnxscript", "dsopt", "lightning", "pytorch_lightning", "accelerate", "datasets", "tokenizers"}
 #: Larger arrays are not copied, nor looked at.
 _LARGEST = 1 << 30
 _MOST = 200_000  # objects
@@ -27,6 +28,15 @@ _MOST = 200_000  # objects
 
 #: Generators that Python and NumPy draw from where none is named.
 GLOBAL = {"random": random.random.__self__, "numpy.random": np.random.rand.__self__}  # type: ignore[attr-defined]
+
+
+def plain_copy(value: Any) -> Any:
+    """A copy of a plain value or a short container of such; None of anything else, in a tuple either."""
+    if isinstance(value, _PLAIN):
+        return (value,)
+    if type(value) in (list, tuple, set) and len(value) < 64 and all(isinstance(one, _PLAIN) for one in value):
+        return (type(value)(value),)
+    return None
 
 
 class Watched:
@@ -57,7 +67,7 @@ class StandIn:
     def __init__(self, original: Any):
         self.__dict__["original"] = original
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return type(self.original)
 
@@ -140,6 +150,14 @@ class Kept:
 _ABSENT = object()
 
 
+def _setter(saved: Any, key: Any, put: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """What puts another object into a place, and has it put there again."""
+    def set_(value: Any) -> None:
+        saved[key] = value
+        put(value)
+    return set_
+
+
 def _differing(path: Callable[[Any], str]) -> Callable[[Any, Any], List[str]]:
     def differs(before: Dict[Any, Any], now: Dict[Any, Any]) -> List[str]:
         return [path(name) for name in [*before, *(name for name in now if name not in before)]
@@ -164,7 +182,7 @@ def _is_users(value: Any) -> bool:
     if module.__name__ == "__main__":
         return True
     file = getattr(module, "__file__", None)
-    return bool(file) and is_the_models(file)
+    return file is not None and is_the_models(file)
 
 
 def is_code_of_users(code: Any) -> bool:
@@ -291,7 +309,7 @@ class State:
         self._keep(path(""), what, owner, saved, load, now, _differing(path))
         for name, value in saved.items():
             if not isinstance(value, _PLAIN):
-                self._push(path(name), value, lambda value, name=name: (saved.__setitem__(name, value), put(name, value)))
+                self._push(path(name), value, _setter(saved, name, functools.partial(put, name)))
 
     def _names(self, value: Any, prefix: str, what: str) -> None:
         skip = _OF_MODULES if isinstance(value, torch.nn.Module) else ()
@@ -308,8 +326,8 @@ class State:
                                                        is_generator(value) or hasattr(type(value), "__next__"))]
             space: Any = vars(one)
             if plain:
-                self._space(space, lambda name, one=one: f"{one.__name__}.{name}", "class attribute", one, only=plain,
-                            set_=lambda name, value, one=one: setattr(one, name, value))
+                self._space(space, f"{one.__name__}.{{}}".format, "class attribute", one, only=plain,
+                            set_=functools.partial(setattr, one))
             for value in list(space.values()):
                 function = getattr(value, "__func__", value)
                 if isinstance(function, types.FunctionType) and _is_users(function):
@@ -327,7 +345,7 @@ class State:
         saved = {name: getattr(value, name)}
         self._keep(path, "attribute", value, saved, lambda saved: setattr(value, name, saved[name]),
                    lambda: {name: getattr(value, name, _ABSENT)}, _differing(lambda name: path))
-        self._push(path, saved[name], lambda one: (saved.__setitem__(name, one), setattr(value, name, one)))
+        self._push(path, saved[name], _setter(saved, name, functools.partial(setattr, value, name)))
 
     def _globals(self, space: Dict[str, Any], named: Set[str]) -> None:
         known = self._named.setdefault(id(space), set())
@@ -336,7 +354,7 @@ class State:
         inside = [space[name] for name in only if isinstance(space.get(name), types.ModuleType) and _is_users(space[name])]
         self._space(space, lambda name: name, "global", space, only=only)
         for module in inside:
-            self._space(vars(module), lambda name, module=module: f"{module.__name__}.{name}", "global", module, only=only)
+            self._space(vars(module), f"{module.__name__}.{{}}".format, "global", module, only=only)
 
     def _defaults(self, function: Any) -> None:
         for name, value in zip(function.__code__.co_varnames[:function.__code__.co_argcount][::-1],
@@ -365,10 +383,14 @@ class State:
                 cell.cell_contents = value
 
             saved = now()
-            self._keep(name, "variable", cell, saved, lambda saved, put=put: [put(one) for one in saved.values()], now,
+            def load(saved: Dict[str, Any], put: Callable[[Any], None] = put) -> None:
+                for one in saved.values():
+                    put(one)
+
+            self._keep(name, "variable", cell, saved, load, now,
                        _differing(lambda name: name))
             for value in saved.values():
-                self._push(name, value, lambda value, name=name, saved=saved, put=put: (saved.__setitem__(name, value), put(value)))
+                self._push(name, value, _setter(saved, name, put))
         self._globals(function.__globals__, set(_names_in(function.__code__)))
 
     def _container(self, path: str, value: Any) -> None:
@@ -387,7 +409,7 @@ class State:
                    else [path])
         if not isinstance(value, set):
             for at, one in enumerate(value):
-                self._push(f"{path}[{at}]", one, lambda one, at=at: (saved.__setitem__(at, one), value.__setitem__(at, one)))
+                self._push(f"{path}[{at}]", one, _setter(saved, at, functools.partial(value.__setitem__, at)))
 
     def _tensor(self, path: str, value: Any) -> None:
         if value.numel() * value.element_size() > _LARGEST or value.layout != torch.strided or value.is_meta:

@@ -140,6 +140,13 @@ class _Writer:
         self.names = {one.torch: new.get(old, old) for old, one in self.found.items()}
         self.rows = rows_of(self.job.model, self.found, new)
 
+    def find_unread(self) -> List[str]:
+        """Parameters that would be trained, but that nothing in the file leads to: they are as if they were not there."""
+        read = set(depends_on(self.graph, "loss"))
+        there = {one.torch for name, one in self.found.items() if name in read or self.names.get(one.torch) in read}
+        return [name for name, one in self.job.model.named_parameters() if one.requires_grad and name not in there
+                and name not in self.job.left_out]
+
     def say_options(self, optimizer: Any) -> None:
         """What the file asks for."""
         if padding := _padding(self.recorder, self.names):
@@ -228,6 +235,10 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
     writer.name()
     writer.say_options(optimizer)
     writer.save()
+    unread = writer.find_unread()
+    if unread:
+        told.append(f"the loss does not depend on parameters {', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}: "
+                    "training with dsopt leaves them as they are (an optimizer of PyTorch decays those whose gradient is zero, not None)")
     inputs = [value.name for value in writer.graph.input]
     needed = {name for output in ("loss", *job.output_names) for name in depends_on(writer.graph, output)}
     unseen = [name for name in job.names if name not in inputs or name not in needed]
@@ -243,7 +254,7 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
         if checked.startswith("not"):
             told.append(checked)
     report = ExportReport(path, len(writer.found), [one.torch for one in writer.found.values() if one.transposed],
-                          [name for name in writer.missing if name in writer.unused], inputs, exported.exporter,
+                          unread, inputs, exported.exporter,
                           exported.settings, writer.options, checked)
     return report, told
 
