@@ -152,10 +152,11 @@ def export_by_torchscript(*arguments: Any, **options: Any) -> None:
     export(*arguments, dynamo=False, **options)
 
 
-def traced_uses(tensor: Any) -> int:
-    """torch._C._get_value_trace: how often what is traced by torchscript has read a tensor so far."""
+def reads_of(tensor: Any) -> Callable[[], int]:
+    """torch._C._get_value_trace: what tells how often the graph that torchscript traces has read a tensor so far."""
     found = _reach("torch", _module("torch", "torch", "export"), "_C._get_value_trace", "see that a number is no constant of a file")
-    return len(found(tensor).uses())
+    value = found(tensor)
+    return lambda: len(value.uses())
 
 
 def constant_of(value: Any, kind: str) -> Any:

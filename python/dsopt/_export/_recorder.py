@@ -18,7 +18,7 @@ import torch.nn.functional
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .._compat import buffers_of, changes_of, storage_key, tensor_module, traced_uses, tree_leaves, tree_map
+from .._compat import buffers_of, changes_of, reads_of, storage_key, tensor_module, tree_leaves, tree_map
 from . import _operators as operators
 from ._graph import is_the_models
 from ._random import Draws, is_random
@@ -226,10 +226,10 @@ class Recorder(Seeing):
             return self._leave(function, arguments, keywords, values, drawn)
         numbers = [tensor for tensor in inside if drawn and tensor.numel() == 1 and tensor in self._drawn] \
             if torch.jit.is_tracing() and not self.draws.keeps and function not in _OF_SIZES else []
-        uses = [traced_uses(tensor) for tensor in numbers]
+        reads = [(count, count()) for count in map(reads_of, numbers)]
         result = self._call(function, arguments, keywords)
-        for tensor, before in zip(numbers, uses):
-            if traced_uses(tensor) == before:
+        for count, before in reads:
+            if count() == before and next(tensors_in(result), None) is not None:
                 raise Refused(f"{self.place()} gives {getattr(function, '__name__', 'a function')} a number that forward draws, which the file "
                               "would keep as it is: use operations that take a tensor there")
         if function not in _OF_SIZES:

@@ -223,7 +223,7 @@ class State:
         named = set(_names_in(code))
         self._globals(names, named)
         for function in functions:
-            self._function(function)
+            self._closure(function)
         self._visit_all()
 
     # What there is.
@@ -260,8 +260,9 @@ class State:
             for at, one in enumerate(value):
                 self._push(f"{path}[{at}]", one, None)
         elif isinstance(value, types.FunctionType):
-            if _is_users(value):
-                self._function(value, path)
+            if _is_users(value):  # what it names is looked at where it runs
+                self._defaults(value)
+                self._names(value, value.__name__ + ".", "attribute")
         elif isinstance(value, type):
             self._classes(value)
         elif isinstance(value, types.ModuleType):
@@ -363,10 +364,7 @@ class State:
         for name, value in (function.__kwdefaults__ or {}).items():
             self._push(name, value, None)
 
-    def _function(self, function: Any, path: str = "") -> None:
-        self._defaults(function)
-        if vars(function):
-            self._space(vars(function), lambda name: f"{function.__name__}.{name}", "attribute", function)
+    def _closure(self, function: Any) -> None:
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             if id(cell) in self._seen or name == "__class__":
                 continue
@@ -391,7 +389,6 @@ class State:
                        _differing(lambda name: name))
             for value in saved.values():
                 self._push(name, value, _setter(saved, name, put))
-        self._globals(function.__globals__, set(_names_in(function.__code__)))
 
     def _container(self, path: str, value: Any) -> None:
         if isinstance(value, dict):
