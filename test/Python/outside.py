@@ -287,7 +287,7 @@ check(len(lines) == 1 and "forward changes n, took, which the loss does not read
 many = 100_000
 kinds = {
     "beta": (lambda: np.random.beta(0.4, 0.4, many), scipy.stats.beta(0.4, 0.4)),
-    "wide beta": (lambda: np.random.beta(3.0, 0.1, many), scipy.stats.beta(3.0, 0.1)),
+    "another beta": (lambda: np.random.beta(3.0, 0.5, many), scipy.stats.beta(3.0, 0.5)),
     "gamma": (lambda: np.random.gamma(0.7, 2.0, many), scipy.stats.gamma(0.7, scale=2.0)),
     "large gamma": (lambda: np.random.gamma(9.0, 1.0, many), scipy.stats.gamma(9.0)),
     "uniform": (lambda: np.random.uniform(-1, 3, many), scipy.stats.uniform(-1, 4)),
