@@ -40,7 +40,7 @@ for length, prob, span, least, padded in ((20, 0.3, 4, 0, False), (20, 0.05, 10,
     shape = (4, length)
     attention = (torch.arange(length) < lengths[:, None]).long() if padded else None
     given = {"attention_mask": attention, "min_masks": least}
-    masks = [np.stack([draw() for _ in range(6000)]) for draw in (
+    masks = [np.stack([draw() for _ in range(2500)]) for draw in (
         lambda: _compute_mask_indices(shape, prob, span, **given), lambda: span_mask(shape, prob, span, **given).numpy())]
     for row in range(4):
         theirs, mine = (features(one[:, row]) for one in masks)
