@@ -152,6 +152,13 @@ def export_by_torchscript(*arguments: Any, **options: Any) -> None:
     export(*arguments, dynamo=False, **options)
 
 
+def reads_of(tensor: Any) -> Callable[[], int]:
+    """torch._C._get_value_trace: what tells how often the graph that torchscript traces has read a tensor so far."""
+    found = _reach("torch", _module("torch", "torch", "export"), "_C._get_value_trace", "see that a number is no constant of a file")
+    value = found(tensor)
+    return lambda: len(value.uses())
+
+
 def constant_of(value: Any, kind: str) -> Any:
     """symbolic_helper._get_const: a constant argument of a symbolic of torchscript's exporter ("i", "f" or "s")."""
     owner = _module("torch", "torch.onnx.symbolic_helper", "export by torchscript")

@@ -28,7 +28,6 @@ from ._random import Draws, is_random
 from ._recorder import Seeing, decides
 from ._refused import Refused
 from ._settings import exporting
-from ._state import State
 
 #: What float32 models meet: of a loss, and of a gradient's norm.
 LOSS_TOLERANCE, GRADIENT_TOLERANCE = 1e-4, 1e-3
@@ -103,7 +102,7 @@ def _float64(tensor: Any) -> np.ndarray:
 def of_pytorch(job: Job, model: Any, values: List[Any], draws: Draws) -> Numbers:
     """What PyTorch computes; the model is as before afterwards."""
     module = job.module(Reference(model, draws), model)
-    with exporting(model):
+    with exporting(model, job.code):
         loss, found = gradients_of(model, lambda: module(*values))
         buffers = {name: _float64(one) for name, one in model.named_buffers()}
     gradients = {name: _float64(one) for name, one in found.items() if one is not None and name not in job.left_out}
@@ -290,21 +289,6 @@ def _is_as_good(mine: Numbers, others: List[Numbers], exact: Numbers, factor: fl
     return not [name for name in mine.gradients if name not in exact.gradients and np.any(mine.gradients[name])]
 
 
-def check_state(job: Job, draws: Draws) -> None:
-    """Raises where forward reads what Python alone keeps from one call to the next."""
-    with exporting(job.model), torch.no_grad():
-        state = State(job.model)
-        first = float(job.module(Reference(job.model, draws))(*job.values))
-        changed = state.changed_attributes()
-        if not changed:
-            return
-        state.restore_buffers()
-        second = float(job.module(Reference(job.model, draws))(*job.values))
-        if first != second and not (math.isnan(first) and math.isnan(second)):
-            raise Refused(f"forward changes attribute '{changed[0]}' and depends on it, which the file would keep as it "
-                          "is: make it a buffer")
-
-
 def check_decisions(job: Job, decided: Mapping[str, Any], draws: Draws) -> None:
     """Raises where an exporter followed what Python decided by values, and other values decide otherwise."""
     if not decided:
@@ -314,7 +298,7 @@ def check_decisions(job: Job, decided: Mapping[str, Any], draws: Draws) -> None:
         for inputs in [job.tensors] if seed == 0 else other_values(job.tensors, torch.Generator().manual_seed(seed)):
             mode = Reference(job.model, draws)
             try:
-                with exporting(job.model), torch.no_grad():
+                with exporting(job.model, job.code), torch.no_grad():
                     job.module(mode)(*(inputs[name] for name in job.names))
             except Exception:  # values that mean nothing to this model
                 continue
@@ -337,7 +321,6 @@ def check(job: Job, path: str, rows: List[Dict[str, Any]], scales: Mapping[str, 
     except DsoptError as error:
         return f"not compared with PyTorch: {error}"
     try:
-        check_state(job, draws)
         begin = time.perf_counter()
         theirs = of_pytorch(job, job.model, job.values, draws)
         if time.perf_counter() - begin > LONGEST_STEP:

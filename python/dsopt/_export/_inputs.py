@@ -112,13 +112,21 @@ class Job:
                 raise Refused(f"outputs has '{name}', " + ("which it has twice" if self.outputs.count(name) > 1 else
                               "which is the loss's name" if name == "loss" else "which is an input's name"))
         self.left_out: List[str] = []  #: parameters that are not to be trained, though they could
+        self.code: List[Any] = []  #: pieces of code that forward runs, with their globals and functions
+        self.told: List[str] = []  #: what there is to warn about
 
-    def module(self, mode: Any, model: Any = None) -> Any:
+    def outside(self, mode: Any) -> Any:
+        """What makes draws of NumPy and Python PyTorch's, where `mode` sees these."""
+        from ._outside import Outside
+
+        return Outside(self.code, mode if getattr(mode, "writes", False) else None)
+
+    def module(self, mode: Any, model: Any = None, outside: Any = None) -> Any:
         """A module of the tensors in order whose output is the loss, with the other outputs, where `mode` writes a
         file, and what it says of buffers behind it; `mode` is active while it computes."""
         import torch
 
-        names, fixed, loss = self.names, self.fixed, self.loss
+        self_, names, fixed, loss = self, self.names, self.fixed, self.loss
         shown = self.outputs if getattr(mode, "writes", False) else []
 
         class WithLoss(torch.nn.Module):
@@ -128,7 +136,7 @@ class Job:
 
             def forward(self, *values: Any) -> Any:
                 inputs = dict(zip(names, values))
-                with mode:
+                with outside or self_.outside(mode), mode:
                     if isinstance(mode, contextlib.nullcontext):
                         return pick_loss(self.model(**inputs, **fixed), inputs, loss)
                     mode.takes(values)

@@ -18,8 +18,21 @@ def _normal(x: Any, mean: float = 0.0, std: float = 1.0) -> Any:
     return x.copy_(torch.randn_like(x) * std + mean)
 
 
+def _randint(*arguments: Any, dtype: Any = None, size: Any = None, low: Any = 0, high: Any = None, **keywords: Any) -> Any:
+    """randint(low, high, size) or randint(high, size): the place of an even number among equal parts."""
+    numbers = list(arguments)
+    if size is None:
+        size = numbers.pop()
+    if numbers:
+        high = numbers.pop()
+    if numbers:
+        low = numbers.pop()
+    places = torch.floor(torch.rand(size, **keywords) * (high - low)).long() + low
+    return places if dtype is None else places.to(dtype)
+
+
 #: What no exporter has, of what all have.
-_SPELLED = {"randperm": lambda n, **_: torch.argsort(torch.rand(n)), "uniform_": _uniform, "normal_": _normal}
+_SPELLED = {"randint": _randint, "randperm": lambda n, **_: torch.argsort(torch.rand(n)), "uniform_": _uniform, "normal_": _normal}
 
 
 def is_random(function: Any) -> bool:
@@ -43,7 +56,7 @@ class Draws:
         """What a call gives."""
         self.count += 1
         if not self.keeps:
-            keywords = {name: value for name, value in keywords.items() if name != "generator" or value is not None}
+            keywords = {name: value for name, value in keywords.items() if name != "generator"}  # each draw has its own
             return _SPELLED.get(function.__name__, function)(*arguments, **keywords)
         if self.count > len(self.kept):
             self.kept.append(function(*arguments, **keywords).detach().clone())

@@ -18,7 +18,7 @@ import torch.nn.functional
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .._compat import buffers_of, changes_of, storage_key, tensor_module, tree_leaves, tree_map
+from .._compat import buffers_of, changes_of, reads_of, storage_key, tensor_module, tree_leaves, tree_map
 from . import _operators as operators
 from ._graph import is_the_models
 from ._random import Draws, is_random
@@ -27,7 +27,7 @@ from ._refused import Refused
 _IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
                                          "lshift", "rshift", "div")} | {"__setitem__"}
 #: Methods by which Python decides by a tensor's values.
-_DECIDES = {"__bool__", "item", "__int__", "__float__", "__index__", "tolist", "numpy"}
+_DECIDES = {"__bool__", "item", "__int__", "__float__", "__index__", "tolist", "numpy", "is_nonzero", "equal", "allclose"}
 _OF_SIZES = {torch.Tensor.size, torch.Tensor.shape.__get__, torch.Tensor.numel, torch.numel, torch.Tensor.dim,
              torch.Tensor.__len__}
 _NO_CHANGE = {"requires_grad_", "retain_grad", "share_memory_", "rename_"}
@@ -156,6 +156,7 @@ class Recorder(Seeing):
         self._parameters = {id(tensor): name for name, tensor in self.model.named_parameters()}
         self._memory = {storage(tensor): name for name, tensor in self.model.named_parameters()}
         self._valued = WeakIdKeyDictionary()  # tensors that are made of values, not of sizes
+        self._drawn = WeakIdKeyDictionary()  # tensors that are made of what forward draws
         self._severed: Dict[int, str] = {}  # memory whose other owner keeps what is changed here
         self._kept: List[Any] = []  # so that no other memory takes its number
         self._buffers = [(module, name, buffer, changes_of(buffer)) for module in self.model.modules()
@@ -218,16 +219,42 @@ class Recorder(Seeing):
 
     def __torch_function__(self, function: Any, types: Any, arguments: Any = (), keywords: Any = None) -> Any:
         keywords = keywords or {}
-        if torch.jit.is_tracing():
-            values = any(tensor in self._valued or id(tensor) in self._parameters
-                         for tensor in tensors_in((arguments, keywords)))
-            if decides(function):
-                return self.decide(function, arguments, keywords) if values else function(*arguments, **keywords)
-            result = self._call(function, arguments, keywords)
-            if values and function not in _OF_SIZES:
-                self._valued.update({tensor: True for tensor in tensors_in(result)})
-            return result
-        return self._call(function, arguments, keywords)
+        inside = list(tensors_in((arguments, keywords)))
+        values = any(tensor in self._valued or id(tensor) in self._parameters for tensor in inside)
+        drawn = is_random(function) or any(tensor in self._drawn for tensor in inside)
+        if decides(function):
+            return self._leave(function, arguments, keywords, values, drawn)
+        numbers = [tensor for tensor in inside if drawn and tensor.numel() == 1 and tensor in self._drawn] \
+            if torch.jit.is_tracing() and not self.draws.keeps and function not in _OF_SIZES else []
+        reads = [(count, count()) for count in map(reads_of, numbers)]
+        result = self._call(function, arguments, keywords)
+        for count, before in reads:
+            if count() == before and next(tensors_in(result), None) is not None:
+                raise Refused(f"{self.place()} gives {getattr(function, '__name__', 'a function')} a number that forward draws, which the file "
+                              "would keep as it is: use operations that take a tensor there")
+        if function not in _OF_SIZES:
+            for tensor in tensors_in(result) if values or drawn else ():
+                if values:
+                    self._valued[tensor] = True
+                if drawn:
+                    self._drawn[tensor] = True
+        return result
+
+    def is_drawn(self, tensor: Any) -> bool:
+        """Whether a tensor is made of what forward draws."""
+        return tensor in self._drawn
+
+    def _leave(self, function: Any, arguments: Any, keywords: Any, values: bool, drawn: bool) -> Any:
+        """A value that leaves the graph: what is drawn alone cannot, as a number it stays a tensor."""
+        if drawn and function is torch.Tensor.item:
+            return arguments[0].reshape(())
+        if drawn and not values:
+            raise Refused(f"{self.place()}: Python decides by what forward draws, or computes with it, which the file would keep as it "
+                          "is: compute both branches and take torch.where(draw < p, a, b), or index tensors by the draw (layers that "
+                          "are left out at random: set their probability, layerdrop, to 0)")
+        if not torch.jit.is_tracing():
+            return function(*arguments, **keywords)
+        return self.decide(function, arguments, keywords) if values else function(*arguments, **keywords)
 
     def _call(self, function: Any, arguments: Any, keywords: Any) -> Any:
         if is_random(function):

@@ -1,6 +1,7 @@
 """What is called instead of functions that exporters write with another meaning, or not at all."""
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Optional
 
@@ -8,7 +9,7 @@ import torch
 
 from .._compat import builtin_function, nn_function
 from . import _operators as operators
-from ._recorder import RULES, Recorder, replacement, rule
+from ._recorder import RULES, Recorder, detached, replacement, rule, tensors_in
 from ._refused import Refused
 
 _REDUCTIONS = ("none", "mean", "sum")
@@ -181,17 +182,91 @@ def _zeros(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> 
     return torch.view_as_complex(torch.zeros((*plain.shape, 2), dtype=plain.real.dtype)) if plain.is_complex() else plain
 
 
+@rule(torch.tensor, torch.as_tensor, torch.asarray)
+def _tensor(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Of tensors, alone or in lists, whose values a constant would keep."""
+    data = arguments[0] if arguments else keywords.get("data", keywords.get("obj"))
+    inside = list(tensors_in(data)) if isinstance(data, (list, tuple, torch.Tensor)) else []
+    if not inside or isinstance(data, torch.Tensor) and function is not torch.tensor:
+        return function(*arguments, **keywords)
+
+    def stacked(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return detached(recorder, value).clone()
+        if isinstance(value, (list, tuple)):
+            parts = [stacked(one) for one in value]
+            kind = functools.reduce(torch.promote_types, (one.dtype for one in parts))
+            return torch.stack([one.to(kind) for one in parts])
+        return torch.full((), value)
+
+    dtype = keywords.get("dtype", arguments[1] if len(arguments) > 1 else None)
+    value = stacked(data)
+    return value if dtype is None else value.to(dtype)
+
+
+@rule(torch.Tensor.__getitem__)
+def _get_item(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """By a drawn place, which indexing would make a number."""
+    x, key = arguments
+    keys = list(key) if isinstance(key, tuple) else [key]
+    for one in keys:
+        if isinstance(one, slice) and any(isinstance(at, torch.Tensor) and recorder.is_drawn(at) for at in (one.start, one.stop, one.step)):
+            raise Refused(f"{recorder.place()} slices by what forward draws: index by tensors, as in x[:, start + torch.arange(n)]")
+
+    def is_place(one: Any) -> bool:
+        return isinstance(one, torch.Tensor) and one.dim() == 0 and not one.is_floating_point() and \
+            one.dtype != torch.bool and recorder.is_drawn(one)
+
+    if not any(map(is_place, keys)) or not all(is_place(one) or one is None or one is Ellipsis or isinstance(one, (int, slice))
+                                               for one in keys):
+        return function(x, key)
+    taken = [one for one in keys if one is not None]
+    for at, one in enumerate(taken):
+        if is_place(one):
+            axis = at - len(taken) if any(other is Ellipsis for other in taken[:at]) else at
+            x = torch.index_select(x, axis, one.reshape(1))
+    return function(x, tuple(0 if is_place(one) else one for one in keys))
+
+
+@rule(torch.full, torch.full_like, torch.Tensor.new_full)
+def _full(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """With a number that is drawn."""
+    place = 1 if function is not torch.Tensor.new_full else 2
+    value = _value(arguments, keywords, place, "fill_value", None)
+    if not isinstance(value, torch.Tensor):
+        return function(*arguments, **keywords)
+    keywords = {name: one for name, one in keywords.items() if name != "fill_value"}
+    if keywords.get("dtype") is None and function is torch.full:
+        keywords["dtype"] = torch.get_default_dtype() if value.is_floating_point() else value.dtype
+    empty = function(*arguments[:place], 0, **keywords)
+    return empty + value.to(empty.dtype)
+
+
 @rule(torch.Tensor.__setitem__)
 def _set_item(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """Of complex numbers, by their parts."""
     target, key, value = arguments
     if not target.is_complex():
+        mask = key[0] if isinstance(key, tuple) and len(key) == 1 else key
+        if isinstance(mask, torch.Tensor) and mask.dtype == torch.bool and recorder.is_drawn(mask):
+            return _fill(recorder, target, mask, value)
         return recorder.change(function, arguments, keywords)
     keys = key if isinstance(key, tuple) else (key,)
     keys = (*keys, slice(None)) if any(one is Ellipsis for one in keys) else keys
     parts = torch.view_as_real(value) if isinstance(value, torch.Tensor) and value.is_complex() else \
         torch.view_as_real(torch.as_tensor(value).to(target.dtype))
     return recorder.change(function, (torch.view_as_real(target), keys, parts), {})
+
+
+def _fill(recorder: Recorder, target: Any, mask: Any, value: Any) -> Any:
+    """Where a mask is set, a value that is the same for each element, or for each of the dimensions behind the mask's."""
+    behind = target.dim() - mask.dim()
+    value = value if isinstance(value, torch.Tensor) else torch.full((), value, dtype=target.dtype)
+    if value.dim() > behind:
+        raise Refused(f"{recorder.place()} puts values in the places of a mask that forward draws, whose number is not known: "
+                      "x = torch.where(mask, value, x)")
+    filled = torch.where(mask.reshape(*mask.shape, *[1] * behind), value.to(target.dtype), target)
+    return recorder.change(torch.Tensor.copy_, (target, filled), {})
 
 
 @rule(torch.batch_norm)

@@ -10,24 +10,24 @@ from ._state import State
 
 
 @contextlib.contextmanager
-def exporting(model: Any) -> Iterator[None]:
+def exporting(model: Any, code: Any = ()) -> Iterator[State]:
     """No warnings of the exporter, no cache of keys and values, which is no part of training, and nothing that
-    torch.compile compiled; what forward changes, and what it draws, are as before afterwards."""
+    torch.compile compiled; what forward, with its code, changes and draws is as before afterwards."""
     import torch
 
     configs = {id(config): config for module in model.modules() if (config := getattr(module, "config", None)) is not None
                and getattr(config, "use_cache", None) is True}
-    state = State(model)
     for config in configs.values():
         config.use_cache = False
+    state = State(model, code)
     try:
         with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), torch.compiler.set_stance("force_eager"):
             warnings.simplefilter("ignore")
-            yield
+            yield state
     finally:
+        state.close()
         for config in configs.values():
             config.use_cache = True
-        state.restore()
 
 
 class Setting:

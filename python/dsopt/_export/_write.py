@@ -23,6 +23,7 @@ from ._graph import OPTIONS_KEY, depends_on, keep_places
 from ._inputs import Job
 from ._operators import DOMAIN, VERSION
 from ._optimizer import optimizer_options
+from ._probe import Probe
 from ._parameters import Found, check_values, gradients_of, match, own_names, rename, rows_of
 from ._random import Draws
 from ._recorder import Recorder
@@ -66,7 +67,7 @@ class _Writer:
         self.told: List[str] = []
         self.unused: List[str] = []
         self.options: Dict[str, Any] = {}
-        with exporting(job.model):
+        with exporting(job.model, job.code):
             self.exported, self.failures = run_exporters(self._traced, job, opset, dynamic_shapes, exporter)
         self.proto, self.graph = self.exported.proto, self.exported.proto.graph
 
@@ -76,7 +77,7 @@ class _Writer:
 
     def _find_unused(self) -> List[str]:
         module = self.job.module(contextlib.nullcontext())
-        with exporting(self.job.model):
+        with exporting(self.job.model, self.job.code):
             _, found = gradients_of(self.job.model, lambda: module(*self.job.values))
         self.unused = [name for name, gradient in found.items() if gradient is None]
         return self.unused
@@ -139,6 +140,13 @@ class _Writer:
         self.names = {one.torch: new.get(old, old) for old, one in self.found.items()}
         self.rows = rows_of(self.job.model, self.found, new)
 
+    def find_unread(self) -> List[str]:
+        """Parameters that would be trained, but that nothing in the file leads to: they are as if they were not there."""
+        read = set(depends_on(self.graph, "loss"))
+        there = {one.torch for name, one in self.found.items() if name in read or self.names.get(one.torch) in read}
+        return [name for name, one in self.job.model.named_parameters() if one.requires_grad and name not in there
+                and name not in self.job.left_out]
+
     def say_options(self, optimizer: Any) -> None:
         """What the file asks for."""
         if padding := _padding(self.recorder, self.names):
@@ -180,7 +188,7 @@ class _Writer:
         check_decisions(self.job, self.recorder.decided, draws)
         if not self.recorder.draws.count:
             return check(self.job, self.path, self.rows, scales, self.exported.exporter, draws)
-        with exporting(self.job.model), torch.no_grad():
+        with exporting(self.job.model, self.job.code), torch.no_grad():
             self.job.module(Reference(self.job.model, draws))(*self.job.values)
         with tempfile.TemporaryDirectory(prefix="dsopt-check-") as folder:
             other = _Fixed(self.job, os.path.join(folder, "model.onnx"), self.opset, draws, self.exported.exporter)
@@ -211,8 +219,10 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
         raise ValueError(f"exporter={exporter!r}: expected one of {', '.join(EXPORTERS)}")
     refuse_what_no_file_holds(model)
     job = Job(model, example_inputs, loss, outputs)
+    Probe(job).run()
     writer = _Writer(job, path, opset, dynamic_shapes, exporter)
     exported, told = writer.exported, writer.told
+    told.extend(job.told)
     if writer.failures:
         words = f" with {exported.settings}" if exported.settings else ""
         told.append(f"exported by {exported.exporter}{words}, since {'; '.join(writer.failures)}")
@@ -225,6 +235,10 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
     writer.name()
     writer.say_options(optimizer)
     writer.save()
+    unread = writer.find_unread()
+    if unread:
+        told.append(f"the loss does not depend on parameters {', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}: "
+                    "training with dsopt leaves them as they are (an optimizer of PyTorch decays those whose gradient is zero, not None)")
     inputs = [value.name for value in writer.graph.input]
     needed = {name for output in ("loss", *job.output_names) for name in depends_on(writer.graph, output)}
     unseen = [name for name in job.names if name not in inputs or name not in needed]
@@ -240,7 +254,7 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
         if checked.startswith("not"):
             told.append(checked)
     report = ExportReport(path, len(writer.found), [one.torch for one in writer.found.values() if one.transposed],
-                          [name for name in writer.missing if name in writer.unused], inputs, exported.exporter,
+                          unread, inputs, exported.exporter,
                           exported.settings, writer.options, checked)
     return report, told
 
