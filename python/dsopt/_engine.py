@@ -167,7 +167,7 @@ class Engine:
             optimizer = options.pop("optimizer") if hasattr(options.get("optimizer"), "param_groups") else None
             with _training(model, parameters):
                 self.export_report = export(model, example_inputs, self.model_path, loss=loss, opset=opset, optimizer=optimizer)
-            named = named_inputs(model, example_inputs)
+            named = named_inputs(model, example_inputs, loss)
             self._example = {name: to_array(named[name]) for name in self.export_report.inputs}
             self._run = Run(self.model_path, None, config=config, folder=self._folder,
                             save_weights=os.fspath(save_weights or os.path.join(self._folder, "weights")), **options)
