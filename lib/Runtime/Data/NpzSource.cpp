@@ -452,9 +452,9 @@ std::string NpzSource::place() {
   const NpzArray *array = file.find("dsopt.place");
   if (!array)
     return "";
-  if (array->type != "u8" || array->shape.size() != 1)
+  if (array->type != "ui8" || array->shape.size() != 1)
     throw Error(StatusInput, file.path() + ": got 'dsopt.place' as " + describeArray(*array) +
-                                 ", expected the bytes of a text, u8 [n]");
+                                 ", expected the bytes of a text, ui8 [n]");
   return {file.data(*array), static_cast<size_t>(array->shape[0])};
 }
 

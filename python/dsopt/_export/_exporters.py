@@ -53,11 +53,10 @@ def _lines_of(program: Any, text: str) -> str:
     """The lines of source that the operation comes from at which writing failed, by the error's text."""
     failed = re.search(r"translating node %(\w+)", text)
     operation = re.search(r"target=torch\.ops\.\w+\.(\w+)", text)
-    for node in program.graph.nodes:
-        named = str(getattr(node.target, "__name__", node.target)).partition(".")[0]
-        if (failed and node.name == failed[1]) or (operation and named == operation[1]):
-            return str(node.meta.get("stack_trace") or "")
-    return ""
+    nodes = [(str(getattr(node.target, "__name__", node.target)).partition(".")[0], node) for node in program.graph.nodes]
+    found = [node for _, node in nodes if failed and node.name == failed[1]] or [
+        node for name, node in nodes if operation and (name in operation[1] or operation[1] in name)]  # or what it was before
+    return str(found[0].meta.get("stack_trace") or "") if found else ""
 
 
 def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequence[str], opset: int,

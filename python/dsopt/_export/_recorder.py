@@ -309,8 +309,8 @@ class Recorder(Seeing):
                       "backward of a torch.autograd.Function")
 
     def _refuse_grad(self, what: str) -> None:
-        raise Refused(f"{self.place()} calls {what} in forward, which exporters cannot trace: torch.func.jvp and jacfwd "
-                      "work (a derivative along a direction, forwards), or write the derivative with operations of its own")
+        raise Refused(f"{self.place()} calls {what} in forward, which exporters cannot trace: torch.func.jvp "
+                      "works (a derivative along a direction, forwards); else write the derivative with operations of its own")
 
     def _moved(self, module: Any, arguments: Any, keywords: Any) -> Any:
         """A module that forward moves to where it is already, as routers of experts do."""
