@@ -166,6 +166,7 @@ class Steps:
         self.passes = None if steps else epochs or 1
         self._gapless = steps is not None and not self.short_rows
         self._skipped: Tuple[int, int] = (0, 0)  # passes, and micro-batches of the next one
+        self._dropped = 0  # steps
         self._said = False
         self._count = 0  # full micro-batches that came
         if not loader.again and (epochs or 1) > 1:
@@ -240,6 +241,10 @@ class Steps:
         if not step:
             return
         rest = self._rest()
+        if rest is None and self.loader.again and micro_batches == step * self.micro_batches:
+            self._dropped = step
+            warn(f"{where} is after {step} steps, which are read again and left out: the data does not say how long it is")
+            return
         if rest is None or not self.loader.again:
             why = "an iterator" if self.loader.length is not None else "whose length is not known"
             warn(f"{where} is after {step} steps; the data, {why}, is read from its beginning")
@@ -265,6 +270,9 @@ class Steps:
         raise DsoptError(f"the data ended after {count} micro-batches, before a step of {self.micro_batches} was full")
 
     def __iter__(self) -> Iterator[List[Arrays]]:
+        return itertools.islice(self._all(), self._dropped, None)
+
+    def _all(self) -> Iterator[List[Arrays]]:
         items: List[Arrays] = []
         number, skip = self._skipped
         self.loader.skip_passes(number)

@@ -97,7 +97,8 @@ def generators(data: Any) -> Dict[str, Any]:
                 continue
             seen.add(id(value))
             if isinstance(value, _kinds(torch)):
-                found[path] = value
+                if not isinstance(value, random.SystemRandom):  # which has no state
+                    found[path] = value
             else:
                 below += [(f"{path}.{name}", one) for name, one in _parts(value, torch)]
         level = below
