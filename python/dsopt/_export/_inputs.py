@@ -38,10 +38,10 @@ def taken_inputs(model: Any, names: Sequence[str], loss: Optional[Callable[..., 
         return {name: name for name in names}
     known = [name for name in names if name in arguments and arguments[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
     others = [name for name in names if name not in known]
-    if not others:
-        return {name: name for name in names}
     lacking = [name for name, one in arguments.items() if one.default is one.empty and one.kind is not one.VAR_POSITIONAL
                and name not in known]
+    if not lacking and not others:
+        return {name: name for name in names}
     if loss is None or len(lacking) > len(others):
         raise Refused(f"forward takes {', '.join(arguments) or 'nothing'}, the example has {', '.join(names)}: name its "
                       "inputs as forward does" + ("" if loss else "; labels that it does not take go to "

@@ -32,6 +32,8 @@ _DECIDES = {"__bool__", "item", "__int__", "__float__", "__index__", "tolist", "
 _OF_SIZES = {torch.Tensor.size, torch.Tensor.shape.__get__, torch.Tensor.numel, torch.numel, torch.Tensor.dim,
              torch.Tensor.__len__}
 _NO_CHANGE = {"requires_grad_", "retain_grad", "share_memory_", "rename_"}
+#: Methods of modules that move them, and where to.
+_MOVES = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16, "cpu": "cpu"}
 #: Functions of PyTorch in Python that would hide from the recorder what they call.
 _OPAQUE = (torch.nn.functional, torch.functional, tensor_module())
 _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
@@ -173,6 +175,8 @@ class Recorder(Seeing):
             self._replace(derivatives_module(), name, lambda *arguments, **keywords: self._refuse_grad(
                 "torch.func.grad, vjp, jacrev or hessian"))
         self._replace(torch.nn.Module, "to", lambda module, *arguments, **keywords: self._moved(module, arguments, keywords))
+        for name, target in _MOVES.items():
+            self._replace(torch.nn.Module, name, lambda module, target=target: self._moved(module, (target,), {}))
         for kind, call in modules_instead().items():
             self._replace(kind, "forward", call(self))
         self._replace(torch.autograd.Function, "apply", apply(self))
