@@ -13,7 +13,7 @@ import numpy as np
 from ._compat import indices_left
 from ._order import Order
 from ._stream import to_micro_batch
-from ._tools import DsoptError, warn
+from ._tools import DsoptError, warn, writing
 
 Arrays = Dict[str, np.ndarray]
 
@@ -316,7 +316,7 @@ def write_rows(loader: Loader, path: str) -> None:
     loader.open()
     rows = loader.rows > 0 and loader.common
     counts: Dict[str, int] = {}
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+    with writing(path), tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
         files = {name: open(os.path.join(folder, str(at)), "w+b") for at, name in enumerate(loader.example)}
         for at, arrays in enumerate(loader.read()):
             for name, first in loader.example.items():

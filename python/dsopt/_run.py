@@ -17,7 +17,7 @@ from ._callbacks import Best, Watch, gather
 from ._data import Arrays, Loader, Steps, is_loader, write_rows
 from ._stream import StreamWriter, to_array
 from ._tools import (DsoptError, config_words, find_tool, given_checkpoint, given_count, given_inputs, given_sizes,
-                     given_values, message_of, option_words, pass_on_warnings, run_tool, spoken, warn)
+                     given_values, message_of, option_words, pass_on_warnings, run_tool, spoken, warn, writing)
 
 _AHEAD = 2  # steps of a stream that lie ready while one runs
 _PAUSE = 0.001
@@ -65,7 +65,8 @@ def plan(path: "os.PathLike[str] | str", *, config: Any = None, data: Any = None
 
 
 def _save(arrays: Mapping[str, Any], path: str) -> str:
-    np.savez(path, **{name: to_array(value) for name, value in arrays.items()})
+    with writing(path):
+        np.savez(path, **{name: to_array(value) for name, value in arrays.items()})
     return path
 
 

@@ -7,6 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ._tools import writing
+
 _RATE = "dsopt.lr"  # what the program calls a step's learning rate
 _PLACE = "dsopt.place"  # and where its data is after the step
 
@@ -62,7 +64,7 @@ class StreamWriter:
                                      f"{list(value.shape)}, the step's first "
                                      f"{list(first[name].shape) if name in first else 'has no such input'}")
         path = self._path(self.written)
-        with open(path + ".tmp", "wb") as file:
+        with writing(path), open(path + ".tmp", "wb") as file:
             arrays = {name: np.stack([item[name] for item in items]) for name in first}
             if lr is not None:
                 arrays[_RATE] = np.asarray(lr, np.float64)

@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import os
 import random
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -299,6 +300,25 @@ fails(lambda: dsopt.train(path("settings.onnx"), [{**items[0], "temperature": np
 fails(lambda: dsopt.train(path("settings.onnx"), {**arrays, "temperature": np.ones(4, np.float32)}, input=bound),
       "-input=temperature=1.0 binds an input of which the data has an array as well")
 print("bound inputs", flush=True)
+
+# A disk that is full, for which a limit of files stands: the file is named, and what chooses its folder.
+limited = """import resource, signal, sys
+import numpy as np, dsopt
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+data = {"x": np.zeros((4, 64, 32), np.float32), "labels": np.zeros((4, 64), np.int64)}
+for given in (data, [{name: value[0] for name, value in data.items()}]):
+    try:
+        dsopt.train(sys.argv[1], given)
+        print("none")
+    except OSError as error:
+        print(error)
+"""
+os.mkdir(path("full"))
+done = subprocess.run([sys.executable, "-c", limited, open_model()], capture_output=True, text=True, env={**os.environ, "TMPDIR": path("full")})
+said_of_it = done.stdout.splitlines()
+check(len(said_of_it) == 2 and all("temporary files are in " + path("full") in line and "TMPDIR" in line for line in said_of_it),
+      done.stdout + done.stderr)
 
 # What exporting needs is said.
 if importlib.util.find_spec("torch") is None:
