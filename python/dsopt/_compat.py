@@ -9,6 +9,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import sys
 from importlib import metadata
 from typing import Any, Callable, Dict, List
 
@@ -67,6 +68,27 @@ def nn_function(name: str) -> Any:
 def builtin_function(name: str) -> Any:
     """torch._C._VariableFunctions: those of torch that are wrapped in Python, likewise."""
     return _reach("torch", _module("torch", "torch", "export"), f"_C._VariableFunctions.{name}", "see calls of that function")
+
+
+def derivatives_module() -> Any:
+    """torch._functorch.eager_transforms: what torch.func's derivatives call, _vjp_with_argnums and grad_and_value_impl."""
+    return _module("torch", "torch._functorch.eager_transforms", "see derivatives that are taken in forward")
+
+
+def destination_of(arguments: Any, keywords: Any) -> Any:
+    """Device and type that the arguments of Module.to name (torch._C._nn._parse_to), None where they name none."""
+    return nn_function("_parse_to")(*arguments, **keywords)[:2]
+
+
+def indices_left(iterator: Any) -> Any:
+    """What a pass of a DataLoader still draws in this process, where each pass has workers of its own: the rest of its
+    sampler. None where reading may draw more, or keep something."""
+    kind = getattr(sys.modules.get("torch.utils.data.dataloader"), "_MultiProcessingDataLoaderIter", None)
+    if kind is None or type(iterator) is not kind or getattr(iterator, "_persistent_workers", True):
+        return None
+    if not hasattr(getattr(iterator, "_dataset", None), "__getitem__"):
+        return iter(())  # of an iterable dataset: its sampler draws nothing
+    return getattr(iterator, "_sampler_iter", None)
 
 
 def tensor_module() -> Any:

@@ -10,8 +10,10 @@ from typing import Any, Collection, Dict, Iterator, List, Mapping, Optional, Seq
 
 import numpy as np
 
+from ._compat import indices_left
+from ._order import Order
 from ._stream import to_micro_batch
-from ._tools import DsoptError, warn
+from ._tools import DsoptError, warn, writing
 
 Arrays = Dict[str, np.ndarray]
 
@@ -55,7 +57,8 @@ class Loader:
         self.example: Arrays = {}
         self.rows = 0  #: of a micro-batch, 0 where its arrays have no common first dimension
         self.common = True  #: all arrays have these rows
-        self._opened: Optional[Iterator[Any]] = None
+        self._opened: Optional[Tuple[Any, Iterator[Any]]] = None  # what came first, and where the rest comes from
+        self.order = Order(data)
 
     def _arrays(self, raw: Any) -> Arrays:
         arrays = to_micro_batch(raw, list(self.inputs))
@@ -65,11 +68,15 @@ class Loader:
                                  "them out")
         return {name: value for name, value in arrays.items() if not self.inputs or name in self.inputs}
 
+    def _new_pass(self) -> Iterator[Any]:
+        self.order.next_pass()
+        return iter(self._data)
+
     def open(self) -> Arrays:
         """The first micro-batch."""
-        iterator = iter(self._data)
+        iterator = self._new_pass()
         for raw in iterator:
-            self._opened = itertools.chain([raw], iterator)
+            self._opened = raw, iterator
             self.example = self._arrays(raw)
             rows = {value.shape[0] if value.ndim else 1 for value in self.example.values()}
             # What has one row serves all rows of the others, as positions do.
@@ -100,18 +107,35 @@ class Loader:
         return rows.pop() if self.rows and len(rows) == 1 else self.rows
 
     def skip_passes(self, count: int) -> None:
-        """Leaves passes out; of each the first batch is read, so that what shuffles has drawn its order."""
+        """Leaves passes out. They are read, so that all that draws or counts has done so: of a DataLoader whose workers
+        end with their pass the first batch and the sampler's indices, of any other all."""
         for _ in range(count):
-            if self._opened is None:
-                next(iter(self._data), None)
+            first, iterator = self._opened or (None, self._new_pass())
             self._opened = None
+            if first is None:
+                first = next(iterator, None)
+            if first is None:
+                return
+            self.order.saw(self._arrays(first))
+            left = indices_left(iterator)
+            if left is not None:
+                self.order.saw_first_only()
+            for raw in iterator if left is None else left:
+                if left is None:
+                    self.order.saw(self._arrays(raw))
 
     def read(self, skip: int = 0) -> Iterator[Arrays]:
         """A pass, but for its first `skip` micro-batches."""
-        iterator = self._opened if self._opened is not None else iter(self._data)
+        if self._opened is None:
+            iterator = self._new_pass()
+        else:
+            iterator = itertools.chain([self._opened[0]], self._opened[1])
         self._opened = None
-        for raw in itertools.islice(iterator, skip, None):
-            yield self._arrays(raw)
+        for at, raw in enumerate(iterator):
+            arrays = self._arrays(raw)
+            self.order.saw(arrays)
+            if at >= skip:
+                yield arrays
 
     def read_even(self, skip: int) -> Iterator[Arrays]:
         """The same; only the last may have fewer rows than the others."""
@@ -142,6 +166,7 @@ class Steps:
         self.passes = None if steps else epochs or 1
         self._gapless = steps is not None and not self.short_rows
         self._skipped: Tuple[int, int] = (0, 0)  # passes, and micro-batches of the next one
+        self._dropped = 0  # steps
         self._said = False
         self._count = 0  # full micro-batches that came
         if not loader.again and (epochs or 1) > 1:
@@ -216,6 +241,10 @@ class Steps:
         if not step:
             return
         rest = self._rest()
+        if rest is None and self.loader.again and micro_batches == step * self.micro_batches:
+            self._dropped = step
+            warn(f"{where} is after {step} steps, which are read again and left out: the data does not say how long it is")
+            return
         if rest is None or not self.loader.again:
             why = "an iterator" if self.loader.length is not None else "whose length is not known"
             warn(f"{where} is after {step} steps; the data, {why}, is read from its beginning")
@@ -231,12 +260,19 @@ class Steps:
 
     # The steps.
 
+    def place(self) -> str:
+        """For a checkpoint after the step that came last, where the data can be read again."""
+        return self.loader.order.text() if self.loader.again else ""
+
     def refuse(self) -> None:
         """Of data without one step."""
         count = self._count if self._count else self.loader.length
         raise DsoptError(f"the data ended after {count} micro-batches, before a step of {self.micro_batches} was full")
 
     def __iter__(self) -> Iterator[List[Arrays]]:
+        return itertools.islice(self._all(), self._dropped, None)
+
+    def _all(self) -> Iterator[List[Arrays]]:
         items: List[Arrays] = []
         number, skip = self._skipped
         self.loader.skip_passes(number)
@@ -280,7 +316,7 @@ def write_rows(loader: Loader, path: str) -> None:
     loader.open()
     rows = loader.rows > 0 and loader.common
     counts: Dict[str, int] = {}
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
+    with writing(path), tempfile.TemporaryDirectory(dir=os.path.dirname(path)) as folder:
         files = {name: open(os.path.join(folder, str(at)), "w+b") for at, name in enumerate(loader.example)}
         for at, arrays in enumerate(loader.read()):
             for name, first in loader.example.items():

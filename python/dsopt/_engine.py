@@ -30,7 +30,7 @@ import numpy as np
 from ._export import export, named_inputs
 from ._run import Evaluation, Result, Run
 from ._stream import to_array
-from ._tools import DsoptError, run_tool
+from ._tools import DsoptError, run_tool, writing
 from ._turns import Turns
 from ._weights import Stored, check_stored, load_weights, parameter_rows, read_stored, stored_of, write_stored
 
@@ -167,7 +167,7 @@ class Engine:
             optimizer = options.pop("optimizer") if hasattr(options.get("optimizer"), "param_groups") else None
             with _training(model, parameters):
                 self.export_report = export(model, example_inputs, self.model_path, loss=loss, opset=opset, optimizer=optimizer)
-            named = named_inputs(model, example_inputs)
+            named = named_inputs(model, example_inputs, loss)
             self._example = {name: to_array(named[name]) for name in self.export_report.inputs}
             self._run = Run(self.model_path, None, config=config, folder=self._folder,
                             save_weights=os.fspath(save_weights or os.path.join(self._folder, "weights")), **options)
@@ -450,7 +450,8 @@ class Engine:
         """A run of the program's twin, with the weights of now."""
         self._catch_up()
         file, log = os.path.join(self._folder, "now.npz"), os.path.join(self._folder, "now.jsonl")
-        np.savez(file, **{name: np.stack([part[name] for part in parts]) for name in self._example})
+        with writing(file):
+            np.savez(file, **{name: np.stack([part[name] for part in parts]) for name in self._example})
         if os.path.exists(log):
             os.remove(log)
         run_tool([*self._run.twin_words(), f"-weights={self._weights_now()}", "-eval", f"-data={file}", f"-log={log}", "-quiet"])

@@ -17,7 +17,7 @@ from ._callbacks import Best, Watch, gather
 from ._data import Arrays, Loader, Steps, is_loader, write_rows
 from ._stream import StreamWriter, to_array
 from ._tools import (DsoptError, config_words, find_tool, given_checkpoint, given_count, given_inputs, given_sizes,
-                     given_values, message_of, option_words, pass_on_warnings, run_tool, spoken, warn)
+                     given_values, message_of, option_words, pass_on_warnings, run_tool, spoken, warn, writing)
 
 _AHEAD = 2  # steps of a stream that lie ready while one runs
 _PAUSE = 0.001
@@ -65,7 +65,8 @@ def plan(path: "os.PathLike[str] | str", *, config: Any = None, data: Any = None
 
 
 def _save(arrays: Mapping[str, Any], path: str) -> str:
-    np.savez(path, **{name: to_array(value) for name, value in arrays.items()})
+    with writing(path):
+        np.savez(path, **{name: to_array(value) for name, value in arrays.items()})
     return path
 
 
@@ -205,11 +206,11 @@ class Run:
         """Whether it was told to go on from a checkpoint."""
         return any(word.lstrip("-").startswith("resume") for word in self._words)
 
-    def submit(self, items: List[Dict[str, np.ndarray]], lr: Optional[float] = None) -> None:
-        """Hands over the micro-batches of a step, with its rate under lr_schedule="stream"; the first of them
-        starts the program."""
+    def submit(self, items: List[Dict[str, np.ndarray]], lr: Optional[float] = None, place: str = "") -> None:
+        """Hands over the micro-batches of a step, with its rate under lr_schedule="stream" and the data's place after it;
+        the first of them starts the program."""
         assert self.stream is not None
-        self.stream.write(items, lr)
+        self.stream.write(items, lr, place)
         if self._process is None:
             self._launch(self.stream.data)
 
@@ -266,6 +267,11 @@ class Run:
         if steps and epochs:
             raise DsoptError("options -steps and -epochs exclude each other")
         self._words = [word for word in self._words if not word.lstrip("-").startswith("epochs=")]
+        checkpoint = given_checkpoint(self._words)
+        if loader.again:
+            # With -resume-new-batch it is told that it goes on otherwise.
+            same = checkpoint is not None and not any(word.lstrip("-").startswith("resume-new-batch") for word in self._words)
+            loader.order.begin(checkpoint.get("data_place", ""), checkpoint["place"]) if same and checkpoint else loader.order.begin()
         stream = self.open_stream(loader.open())
         short_rows, why_not = self._short_rows(loader)
         self._cut = cut = Steps(loader, stream.micro_batches, steps=steps, epochs=epochs, short_rows=short_rows,
@@ -274,7 +280,6 @@ class Run:
         planned = cut.planned()
         if cut.of_pass() == 0:
             cut.refuse()
-        checkpoint = given_checkpoint(self._words)
         done = checkpoint["step"] if checkpoint else 0
         if planned is not None and not steps:
             self._words.append(f"-steps={planned}")
@@ -305,7 +310,7 @@ class Run:
                 continue
             items = next(self._steps_to_come, None)
             if items is not None:
-                self.submit(items)
+                self.submit(items, place=self._cut.place())  # type: ignore[union-attr]
             elif self._process is None:
                 self._cut.refuse()  # type: ignore[union-attr]
             if items is None or self.stream.written == self._to_write:  # type: ignore[union-attr]

@@ -7,7 +7,10 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
+from ._tools import writing
+
 _RATE = "dsopt.lr"  # what the program calls a step's learning rate
+_PLACE = "dsopt.place"  # and where its data is after the step
 
 
 def to_array(value: Any) -> np.ndarray:
@@ -50,8 +53,9 @@ class StreamWriter:
     def _path(self, step: int) -> str:
         return os.path.join(self.folder, f"step-{step:08d}.npz")
 
-    def write(self, items: List[Dict[str, np.ndarray]], lr: Optional[float] = None) -> None:
-        """The micro-batches of the next step, and its learning rate under -lr-schedule=stream."""
+    def write(self, items: List[Dict[str, np.ndarray]], lr: Optional[float] = None, place: str = "") -> None:
+        """The micro-batches of the next step, its learning rate under -lr-schedule=stream, and what a checkpoint after it
+        keeps as the data's place."""
         first = items[0]
         for at, item in enumerate(items):
             for name, value in item.items():
@@ -60,9 +64,13 @@ class StreamWriter:
                                      f"{list(value.shape)}, the step's first "
                                      f"{list(first[name].shape) if name in first else 'has no such input'}")
         path = self._path(self.written)
-        with open(path + ".tmp", "wb") as file:
+        with writing(path), open(path + ".tmp", "wb") as file:
             arrays = {name: np.stack([item[name] for item in items]) for name in first}
-            np.savez(file, **arrays, **({} if lr is None else {_RATE: np.float64(lr)}))
+            if lr is not None:
+                arrays[_RATE] = np.asarray(lr, np.float64)
+            if place:
+                arrays[_PLACE] = np.frombuffer(place.encode(), np.uint8)
+            np.savez(file, **arrays)
         os.rename(path + ".tmp", path)
         self.written += 1
 

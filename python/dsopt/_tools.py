@@ -1,6 +1,7 @@
 """Finds dsopt's tools and spells their options."""
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
@@ -8,8 +9,9 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
-from typing import Any, Dict, List, Mapping, Optional, Set
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Set
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 #: What a warning says of keys of a configuration that writers.py obeys (DeepSpeedKeys.def).
@@ -149,6 +151,19 @@ def config_words(config: Any, folder: str) -> List[str]:
             json.dump(config, file, indent=1)
         return [f"-config={path}"]
     return [f"-config={os.fspath(config)}"]
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Names the file that cannot be written, where Python's error does not."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        temporary = tempfile.gettempdir()
+        hint = f" (temporary files are in {temporary}; TMPDIR names another folder)" if path.startswith(temporary + os.sep) else ""
+        raise OSError(error.errno, f"{error.strerror or error}{hint}", path) from error
 
 
 def message_of(text: str) -> str:

@@ -44,7 +44,8 @@ class FirstBatchEngine(Engine):
 
     def _first(self, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, Any]:
         """One rank's part of the batch."""
-        inputs = {**(named_inputs(self.module, args[0] if len(args) == 1 and hasattr(args[0], "keys") else args) if args else {}),
+        first = args[0] if len(args) == 1 and hasattr(args[0], "keys") else args
+        inputs = {**(named_inputs(self.module, first, self._options.get("loss")) if args else {}),
                   **kwargs}
         ranks = int(self._options.get("dp") or 1)
         found = {}

@@ -116,6 +116,21 @@ def damages(save):
     print("damaged checkpoints are refused with the file and the reason", flush=True)
 
 
+def frozen():
+    """What was frozen is trained, and the other way round: refused with what works, which works."""
+    other, batches = model("mlp")
+    base = [dsopt, other, "-run", f"-data={batches}", "-quiet", "-steps=2"]
+    for first, second, words in ((["-freeze=net.0.*"], [], "is trained now and was frozen when"),
+                                 ([], ["-freeze=net.0.*"], "is frozen now and was trained when")):
+        save = os.path.join(folder, f"frozen{len(first)}")
+        execute([*base, *first, f"-save={save}"])
+        text = execute([*base, "-steps=4", *second, f"-resume={save}"], status=1).stderr
+        check(f"'net.0.weight' {words}" in text or f"'net.0.bias' {words}" in text, text)
+        execute([*base, *second, "-weights=" + text.split("-weights=")[1].split()[0]])
+        execute([*base, "-steps=4", *first, f"-resume={save}"])
+    print("unfreezing says what to do", flush=True)
+
+
 def killed():
     """Kills the whole run at random moments; every -resume=auto goes on with the same bits."""
     options = ["-dp=2", "-pp=2", "-zero=2", "-micro-batches=2", "-steps=60"]
@@ -252,6 +267,7 @@ try:
     layouts("bf16")
     another_batch(saved)
     damages(saved)
+    frozen()
     signals()
     full_disk()
     killed()

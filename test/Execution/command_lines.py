@@ -199,6 +199,14 @@ with tempfile.TemporaryDirectory() as folder:
     for line, answer in lines(WRONG_OF_PROGRAM):
         refused(["./prog"], line, answer.replace("M", path))
     check(answered("M -o prog -quiet") == "", "-quiet says something")
+    # What is said to type is in quotes where a shell needs them.
+    os.mkdir("a b")
+    said = execute([dsopt, path, "-o", "a b/it's mine"]).stdout
+    hint = re.search(r"; (.*) -data=FILE runs it", said)[1]
+    check(subprocess.run(f"{hint} -help", shell=True, capture_output=True).returncode == 0, f"cannot be typed: {said}")
+    done = subprocess.run(["a b/it's mine", f"-data={data}", "-zero=1"], capture_output=True, text=True)
+    again = done.stderr.split("use: dsopt")[1].strip()
+    check(subprocess.run(f"{dsopt} {again}", shell=True, capture_output=True).returncode == 0, f"cannot be typed: {done.stderr}")
 
     # Words and options as two words do what the options do.
     plan = answered("M -plan=text -zero=1 -dp=2")

@@ -3,7 +3,10 @@
 usage: loaders.py SOURCE BUILD
 """
 import importlib.util
+import itertools
 import os
+import random
+import subprocess
 import sys
 import tempfile
 import warnings
@@ -14,6 +17,7 @@ import numpy as np
 import onnx
 
 import dsopt
+from dsopt._data import Loader, Steps
 
 folder = tempfile.mkdtemp()
 fixed = os.path.join(source, "test", "Models", "mlp", "model.onnx")
@@ -172,6 +176,91 @@ result = said(lambda: dsopt.train(fixed, items, resume=path("go-epochs/step-0000
 check(result.status == "ok" and result.losses == [] and result.weights, result)
 print("going on", flush=True)
 
+# Orders that generators, counters and the process decide: those of the run that never stopped, at each step and whatever the
+# seeds are now; other data is refused.
+
+
+class Shuffled:
+    """Micro-batches in an order that is drawn in each pass; some draw more as they are read, one counts, one is told the pass."""
+
+    def __init__(self, kind, length=5, offset=0):
+        self.kind, self.length, self.offset = kind, length, offset
+        self.generator = {"random": random.Random(3), "numpy": np.random.default_rng(3), "old": np.random.RandomState(3)}.get(kind)
+        self.passes = self.epoch = 0
+        if kind == "set_epoch":
+            self.set_epoch = lambda epoch: setattr(self, "epoch", epoch)
+        if kind == "no length":
+            self.generator = random.Random(3)
+
+    def __len__(self):
+        if self.kind == "no length":
+            raise TypeError("no length")
+        return self.length
+
+    def __iter__(self):
+        self.passes += 1
+        order = list(range(self.length))
+        if self.generator is not None:
+            self.generator.shuffle(order)
+        elif self.kind == "process":
+            random.shuffle(order)
+            np.random.shuffle(order)
+        else:
+            turn = self.epoch if self.kind == "set_epoch" else self.passes
+            order = order[turn:] + order[:turn]
+        for at in order:
+            noise = np.float32(0 if self.kind != "process" else random.random() + np.random.rand())
+            yield {"x": x[8 * at:8 * at + 8] + noise, "labels": labels[8 * at:8 * at + 8] * 0 + self.offset}
+        if self.generator is not None:
+            self.generator.shuffle(order)  # at the end of a pass, as PyTorch's RandomSampler
+
+
+def seed(number):
+    random.seed(number)
+    np.random.seed(number)
+
+
+def read(kind, place="", step=0, count=13, micro_batches=2, **other):
+    """The steps of a run, each with the place that a checkpoint after it keeps."""
+    loader = Loader(Shuffled(kind, **other), "")
+    loader.order.begin(place, "run")
+    loader.open()
+    cut = Steps(loader, micro_batches, steps=count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cut.skip(step, step * micro_batches, "run")
+    return [([one["x"].tobytes() for one in items], cut.place()) for items in itertools.islice(cut, count - step)]
+
+
+for kind in ("random", "numpy", "old", "process", "counter", "set_epoch", "no length"):
+    seed(1)
+    whole = read(kind)
+    check(len(whole) == 13 and len({str(step) for step, _ in whole}) > 5, f"{kind}: the same steps again and again")
+    for at in range(1, 13):
+        seed(at + 2)
+        rest = read(kind, whole[at - 1][1], at)
+        check([step for step, _ in rest] == [step for step, _ in whole[at:]], f"{kind}: another order after step {at}")
+        check(rest[-1][1] == whole[-1][1], f"{kind}: a run that goes on says another place")
+        # Both passes that were read and the one that is read in part show it.
+        fails(lambda: read(kind, whole[at - 1][1], at, offset=1), f"after {(2 * at - 1) % 5 + 1} micro-batches of pass",
+              "the loader now yields others", "iter(loader)")
+for kind in ("process", "random"):
+    data = path(f"shuffled-{kind}")
+    options = {"steps": 12, **common}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seed(1)
+        whole = dsopt.train(fixed, Shuffled(kind), save=data, save_every=1, save_keep=99, **options)
+        for at in (3, 5, 8, 11):
+            part = dsopt.train(fixed, Shuffled(kind), resume=f"{data}/step-{at:08d}", save=data + "-on", save_existing="aside", **options)
+            check(part.weights_hash == whole.weights_hash, f"{kind}: {part} against {whole}")
+        again = dsopt.train(fixed, Shuffled(kind), resume=data + "-on", steps=13, lr=1e-2, accumulate="local")
+        longer = dsopt.train(fixed, Shuffled(kind), resume=data, steps=13, lr=1e-2, accumulate="local")
+        check(again.weights_hash == longer.weights_hash, "a run that was resumed twice")
+        fails(lambda: dsopt.train(fixed, Shuffled(kind, offset=1), resume=data, steps=13, **common), "the loader now yields others")
+        dsopt.train(fixed, iter(Shuffled(kind, offset=1)), resume=data, steps=13, **common)
+print("orders", flush=True)
+
 # Evaluation: of arrays, of loaders with batches of any size.
 short = "data: the last 6 of 62 rows do not fill a micro-batch of 8"
 whole = said(lambda: dsopt.evaluate(fixed, rows_of(0, 56, 7, 8)))
@@ -211,6 +300,25 @@ fails(lambda: dsopt.train(path("settings.onnx"), [{**items[0], "temperature": np
 fails(lambda: dsopt.train(path("settings.onnx"), {**arrays, "temperature": np.ones(4, np.float32)}, input=bound),
       "-input=temperature=1.0 binds an input of which the data has an array as well")
 print("bound inputs", flush=True)
+
+# A disk that is full, for which a limit of files stands: the file is named, and what chooses its folder.
+limited = """import resource, signal, sys
+import numpy as np, dsopt
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+data = {"x": np.zeros((4, 64, 32), np.float32), "labels": np.zeros((4, 64), np.int64)}
+for given in (data, [{name: value[0] for name, value in data.items()}]):
+    try:
+        dsopt.train(sys.argv[1], given)
+        print("none")
+    except OSError as error:
+        print(error)
+"""
+os.mkdir(path("full"))
+done = subprocess.run([sys.executable, "-c", limited, open_model()], capture_output=True, text=True, env={**os.environ, "TMPDIR": path("full")})
+said_of_it = done.stdout.splitlines()
+check(len(said_of_it) == 2 and all("temporary files are in " + path("full") in line and "TMPDIR" in line for line in said_of_it),
+      done.stdout + done.stderr)
 
 # What exporting needs is said.
 if importlib.util.find_spec("torch") is None:

@@ -7,7 +7,6 @@ import contextlib
 import itertools
 import math
 import os
-import sys
 
 from exports import check, path
 import numpy as np

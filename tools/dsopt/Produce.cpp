@@ -119,7 +119,7 @@ std::string outputFile(const std::string &path, const ParsedOptions &options) {
 static void sayWritten(ModuleOp module, const ParsedOptions &options, const std::string &path,
                        const std::string &output, bool isForBoth) {
   int64_t dp = getOption(module, "dp", 1), pp = getOption(module, "pp", 1);
-  std::string command = llvm::StringRef(output).contains('/') ? output : "./" + output;
+  std::string command = runtime::shellWord(llvm::StringRef(output).contains('/') ? output : "./" + output);
   std::string compiledIn;
   for (const auto &[name, values] : options.values)
     if (const runtime::OptionRow *row = runtime::findOption(name);

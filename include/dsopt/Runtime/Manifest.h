@@ -65,7 +65,9 @@ struct Manifest {
   std::optional<LossScaleState> lossScale; ///< of fp16
   int64_t microBatches = 0;                ///< of the data's stream, consumed
   int64_t K = 0, V = 0;
-  int64_t decaySteps = 0; ///< resolved -lr-decay-steps
+  int64_t decaySteps = 0;  ///< resolved -lr-decay-steps
+  bool decayGiven = false; ///< it was given, and does not follow from -steps
+  std::string dataPlace;   ///< what the data's source wrote down of where it is (InputSource::placeAfter)
   int64_t kernelTable = 0;
   std::string accumulate, gradientType, precision, optimizer, arch, model, dsopt;
   /// Run options that change what a step computes, as text: to warn of differences.

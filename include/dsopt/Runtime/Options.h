@@ -96,6 +96,9 @@ public:
 /// are refused.
 ParsedOptions parseOptions(int argc, const char *const *argv, Tool tool);
 
+/// A word of a command line as a shell takes it: in quotes where it has to be, of an option its value alone.
+std::string shellWord(const std::string &word);
+
 /// A command line as programs keep it, every option with its value in one word (but for `-o FILE`).
 std::string spelledCommand(const std::string &tool, int argc, const char *const *argv);
 

@@ -95,7 +95,8 @@ struct RunOptions {
   double lr = 1e-3;
   LrSchedule schedule = LrSchedule::Constant;
   int64_t warmupSteps = 0;
-  int64_t decaySteps = 0; ///< 0: steps
+  int64_t decaySteps = 0;  ///< 0: steps
+  bool decayGiven = false; ///< here for the checkpoint's record
   double minLr = 0;
   std::map<std::string, double> lrParameters; ///< of DeepSpeed's schedules, all of the schedule's
   double momentum = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weightDecay = 0;
@@ -146,6 +147,9 @@ public:
   virtual void startAt(int64_t step, int64_t consumed) {}
   /// The learning rate that comes with a step's data (LrSchedule::Stream); none where it says none.
   virtual std::optional<double> rateOf(int64_t step) { return std::nullopt; }
+  /// Of a source whose place is more than a number of steps: what it has to know to go on after `steps` of
+  /// them, for checkpoints; else empty.
+  virtual std::string placeAfter(int64_t steps) const { return ""; }
 };
 
 /// Milliseconds of this rank in one step, or in an evaluation's forward of as many micro-batches.

@@ -95,6 +95,10 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
                  {"decay_steps", m.decaySteps},
                  {"options", m.options},
                  {"tensors", describe(m.tensors)}};
+  if (m.decayGiven)
+    object["decay_given"] = true;
+  if (!m.dataPlace.empty())
+    object["data_place"] = m.dataPlace;
   if (m.pendingFactor)
     object["pending"] = {{"factor", *m.pendingFactor}};
   if (m.rates)
@@ -233,6 +237,8 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
     object.at("arch").get_to(m.arch);
     object.at("kernel_table").get_to(m.kernelTable);
     object.at("decay_steps").get_to(m.decaySteps);
+    m.decayGiven = object.value("decay_given", false);
+    m.dataPlace = object.value("data_place", "");
     object.at("options").get_to(m.options);
     m.tensors = tensorsOf(object.at("tensors"));
     if (object.contains("ranks")) {

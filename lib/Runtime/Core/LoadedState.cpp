@@ -118,6 +118,35 @@ private:
 };
 } // namespace
 
+/// The parameter whose state has this name; null where none has.
+static const Parameter *ownerOf(const std::vector<Parameter> &parameters, const std::string &state) {
+  const Parameter *owner = nullptr;
+  for (const Parameter &parameter : parameters)
+    if (state.rfind(parameter.name + ".", 0) == 0 && (!owner || owner->name.size() < parameter.name.size()))
+      owner = &parameter;
+  return owner;
+}
+
+/// What to do where a checkpoint has a parameter of the program's and the optimizer's state of others, but
+/// not `state`; empty where it is otherwise.
+static std::string wasFrozen(const Program &program, const Manifest &manifest, const std::string &state,
+                             const std::string &checkpoint) {
+  const Parameter *owner = ownerOf(program.parameters, state);
+  bool isThere = false, hasState = false, othersHave = false;
+  for (const Parameter &stored : manifest.tensors) {
+    const Parameter *of = ownerOf(program.parameters, stored.name);
+    isThere |= owner && stored.name == owner->name;
+    hasState |= owner && of == owner;
+    othersHave |= of && of != owner;
+  }
+  if (!isThere || hasState || !othersHave)
+    return "";
+  return "'" + owner->name + "' is trained now and was frozen when " + checkpoint +
+         " was written, which has nothing of its optimizer state ('" + state +
+         "'): freeze it as before (-freeze), or begin a new run with these weights, -weights=" + checkpoint +
+         "/model.safetensors in the place of -resume";
+}
+
 void loadState(const Program &program, const RankInfo &info, const Addresses &addresses, ThreadPool *pool,
                const std::string &checkpoint, const Manifest &manifest,
                const std::function<std::unique_ptr<ParameterValues>()> &model, bool newBatch) {
@@ -148,6 +177,9 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
       continue;
     auto found = index.find(tensor.name);
     const Parameter *stored = found == index.end() ? nullptr : found->second;
+    if (std::string frozen = stored ? "" : wasFrozen(program, manifest, tensor.name, checkpoint);
+        !frozen.empty())
+      throw Error(StatusInput, frozen);
     if (!stored || stored->type != tensor.type || stored->shape != tensor.shape)
       throw Error(StatusInput, checkpoint + " is of another model or optimizer: the program has " +
                                    describe(tensor) + ", the checkpoint " +
@@ -167,9 +199,17 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
   // What only evaluates leaves the optimizer's state where it is.
   for (const Parameter &stored : manifest.tensors)
     if (program.trains && !expected.count(stored.name) && !beside.count(stored.name) &&
-        !(folds && isOwn(stored.name)))
+        !(folds && isOwn(stored.name))) {
+      const Parameter *owner = ownerOf(program.parameters, stored.name);
+      if (owner && !owner->trainable)
+        throw Error(StatusInput,
+                    "'" + owner->name + "' is frozen now and was trained when " + checkpoint +
+                        " was written, which has its optimizer state ('" + stored.name +
+                        "'): train it as before, or begin a new run with these weights, -weights=" +
+                        checkpoint + "/model.safetensors in the place of -resume");
       throw Error(StatusInput, checkpoint + " is of another model or optimizer: it has " + describe(stored) +
                                    ", the program nothing of that name");
+    }
 
   ParameterFiles files(checkpoint, pool, kCheckpointMoment);
   CheckpointValues values(index, files, model);

@@ -80,6 +80,7 @@ Manifest manifestOf(const Program &program, const RunOptions &options) {
   manifest.K = program.K;
   manifest.V = program.V;
   manifest.decaySteps = options.decaySteps > 0 ? options.decaySteps : options.steps;
+  manifest.decayGiven = options.decayGiven;
   manifest.kernelTable = kKernelTable;
   manifest.accumulate = program.accumulate;
   manifest.gradientType = program.gradient_type;

@@ -460,6 +460,7 @@ Manifest SessionState::manifest(const Lineage &lineage) const {
   manifest.step = steps;
   manifest.applied = applied;
   manifest.microBatches = consumedBefore + (steps - firstStep) * program.K;
+  manifest.dataPlace = inputs.placeAfter(steps);
   if (lossScale)
     manifest.lossScale = lossScale->state();
   if (areApart(program, applied))

@@ -448,6 +448,16 @@ std::string NpzSource::describe(int64_t step, int64_t microBatch, int64_t index,
   return file.path() + " at " + describeShape(place);
 }
 
+std::string NpzSource::place() {
+  const NpzArray *array = file.find("dsopt.place");
+  if (!array)
+    return "";
+  if (array->type != "ui8" || array->shape.size() != 1)
+    throw Error(StatusInput, file.path() + ": got 'dsopt.place' as " + describeArray(*array) +
+                                 ", expected the bytes of a text, ui8 [n]");
+  return {file.data(*array), static_cast<size_t>(array->shape[0])};
+}
+
 double NpzSource::learningRate() {
   const NpzArray *array = file.find("dsopt.lr");
   std::string expected = ", expected the scalar f64 'dsopt.lr' with the step's learning rate "

@@ -19,6 +19,8 @@ public:
   std::string describe(int64_t step, int64_t microBatch, int64_t input, int64_t element) override;
   /// The array 'dsopt.lr', of a file that holds one step.
   double learningRate();
+  /// The text of 'dsopt.place' there, empty where there is none.
+  std::string place();
 
 private:
   struct Stream {

@@ -84,7 +84,14 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
                                  " micro-batches, expected the " + std::to_string(program.K) + " of a step");
   current->prepare();
   current->startAt(step, 0);
+  places[step + 1] = current->place();
+  places.erase(places.begin(), places.lower_bound(step));
   return Arrival::Ready;
+}
+
+std::string StreamSource::placeAfter(int64_t steps) const {
+  auto found = places.find(steps);
+  return found == places.end() ? "" : found->second;
 }
 
 std::optional<double> StreamSource::rateOf(int64_t step) { return current->learningRate(); }

@@ -13,6 +13,8 @@
 //                 that `write` gives them, frozen or trained; what the optimizer keeps stays as it is.
 //                 The file may lose its name, but not change, as long as the program runs
 // Under -lr-schedule=stream each step's file has its learning rate, too, as the scalar array 'dsopt.lr'.
+// A file may have a text, the bytes 'dsopt.place': the writer's place after the step. A checkpoint of that
+// step keeps it ("data_place" in its manifest) for who resumes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +23,7 @@
 
 #include "NpzSource.h"
 
+#include <map>
 #include <memory>
 
 namespace dsopt::runtime {
@@ -40,6 +43,7 @@ public:
   Arrival awaitStep(int64_t step, const std::function<bool()> &stop) override;
   int chooseVariant(int64_t step) override { return current->chooseVariant(step); }
   std::optional<double> rateOf(int64_t step) override;
+  std::string placeAfter(int64_t steps) const override;
   std::vector<Request> requests() const override;
   void answer() override;
   void fill(int64_t step, int64_t microBatch, int64_t input, void *target) override;
@@ -53,6 +57,8 @@ private:
   int lock = -1;
   int64_t first = 0;
   std::unique_ptr<NpzSource> current; ///< the step that was awaited last
+  /// Places after the two steps that came last, by steps done: the newest may not have been taken yet.
+  std::map<int64_t, std::string> places;
 };
 
 } // namespace dsopt::runtime

@@ -4,6 +4,7 @@
 #include "Core/Together.h"
 #include "Kernels/CPU/Runtime.h"
 #include "dsopt/Runtime/Fault.h"
+#include "dsopt/Runtime/JsonText.h"
 #include "dsopt/Runtime/SaveFolder.h"
 #include "dsopt/Runtime/System.h"
 
@@ -116,6 +117,35 @@ void CheckpointSearch::cannotRead(const CheckpointChoice &choice, const Error &w
   texts.push_back(why.what());
 }
 
+/// The end of a learning rate that decays, where the command line has none: what was given to the run before
+/// stays; what followed from its -steps follows from those of this run, if there are more.
+static void moveDecay(RunSettings &settings, const Manifest &m, std::vector<Note> &notes) {
+  RunOptions &options = settings.options;
+  options.decaySteps = m.decaySteps;
+  options.decayGiven = m.decayGiven;
+  if (settings.evaluates || !decays(options.schedule) || settings.steps <= m.decaySteps)
+    return;
+  auto before = m.options.find("lr-schedule");
+  std::string steps = std::to_string(settings.steps), end = std::to_string(m.decaySteps);
+  std::string schedule = std::string("-lr-schedule=") + lrScheduleName(options.schedule);
+  auto rate = [&] { return jsonNumber(learningRate(options, m.step), 6); };
+  if (m.decayGiven) {
+    if (settings.steps < DataSource::kEndless && m.step < settings.steps)
+      notes.push_back({schedule + " ends at step " + end +
+                           ", as the checkpoint keeps of -lr-decay-steps, before step " + steps +
+                           ": the last rate stays; -lr-decay-steps=" + steps + " moves the end",
+                       true});
+    return;
+  }
+  std::string old = rate();
+  options.decaySteps = settings.steps;
+  if (before != m.options.end() && decays(lrScheduleNamed(before->second)) && m.step < settings.steps)
+    notes.push_back({schedule + " now ends at step " + steps + " instead of " + end +
+                         ", as -steps asks: the rate of step " + std::to_string(m.step) + " is " + rate() +
+                         " instead of " + old + " (-lr-decay-steps=" + end + " keeps the end)",
+                     true});
+}
+
 /// What the user should know of the checkpoint; `settings` take from it what is not given.
 static void compareOptions(const Program &program, const RunSettings &settings, const Resumed &resumed,
                            std::vector<Note> &notes) {
@@ -134,6 +164,9 @@ static void compareOptions(const Program &program, const RunSettings &settings, 
     before.emplace(name, value);
     after.emplace(name, value);
   }
+  // Where the end was not given, moveDecay says how it moved.
+  if (settings.options.decaySteps != m.decaySteps && !settings.options.decayGiven)
+    before.erase("lr-decay-steps");
   // A step's options change nothing of what is only measured, but for those that its products and weights
   // have.
   static const std::set<std::string> ofForward = {"target", "matmul-precision", "gather-type", "gemm-table"};
@@ -185,6 +218,8 @@ std::optional<Resumed> dsopt::runtime::startTogether(
   bool first = engine.rank() == 0;
   CheckpointSearch search(program, settings);
   const int64_t decaySteps = settings.options.decaySteps;
+  std::vector<Note> ofDecay;
+  settings.options.decayGiven = decaySteps > 0;
   while (!settings.resume.empty()) {
     std::optional<CheckpointChoice> choice = shareChoice(engine, first ? search.choose() : std::nullopt);
     if (!choice)
@@ -198,7 +233,9 @@ std::optional<Resumed> dsopt::runtime::startTogether(
                                           " than on rank 0: -resume needs one that all ranks see");
     });
     if (!failure) {
-      settings.options.decaySteps = decaySteps ? decaySteps : resumed.manifest.decaySteps;
+      ofDecay.clear();
+      if (!decaySteps)
+        moveDecay(settings, resumed.manifest, ofDecay);
       if (first)
         chosen(&resumed);
       session = makeSession();
@@ -207,6 +244,7 @@ std::optional<Resumed> dsopt::runtime::startTogether(
     if (!failure) {
       for (const std::string &reason : search.reasons())
         notes.push_back({"left out: " + reason, true});
+      notes.insert(notes.end(), ofDecay.begin(), ofDecay.end());
       compareOptions(program, settings, resumed, notes);
       return resumed;
     }
@@ -214,6 +252,8 @@ std::optional<Resumed> dsopt::runtime::startTogether(
     if (first)
       search.cannotRead(*choice, *failure);
   }
+  settings.options.decaySteps = decaySteps;
+  settings.options.decayGiven = decaySteps > 0;
   if (first)
     chosen(nullptr);
   session = makeSession();

@@ -295,17 +295,28 @@ bool dsopt::runtime::isValueWord(const std::string &word) {
   return word.empty() || word[0] != '-' || word == "-" || parseNumber(word, number);
 }
 
+std::string dsopt::runtime::shellWord(const std::string &word) {
+  if (!word.empty() && word.find_first_of(" \t\n'\"\\$`;&|<>()#!") == std::string::npos)
+    return word;
+  // The name of an option stays as it is, so that it is found in the line again.
+  size_t value = word[0] == '-' && word.find('=') != std::string::npos ? word.find('=') + 1 : 0;
+  std::string text = word.substr(0, value) + "'";
+  for (char c : word.substr(value))
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
 std::string dsopt::runtime::spelledCommand(const std::string &tool, int argc, const char *const *argv) {
   std::string command = tool;
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
-    command += " " + word;
+    command += " " + shellWord(word);
     size_t dashes = word.find_first_not_of('-');
     if (dashes != 1 && dashes != 2)
       continue;
     const OptionRow *row = findOption(word.substr(dashes));
     if (row && word != "-o" && i + 1 < argc && isValueOf(*row, argv[i + 1]))
-      command += std::string("=") + argv[++i];
+      command += "=" + shellWord(argv[++i]);
   }
   return command;
 }

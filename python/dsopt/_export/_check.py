@@ -20,7 +20,7 @@ import onnx
 import onnx.numpy_helper
 import torch
 
-from .._tools import DsoptError, find_tool, message_of
+from .._tools import DsoptError, find_tool, message_of, writing
 from .._weights import read_weights
 from ._inputs import Job
 from ._parameters import gradients_of
@@ -125,7 +125,8 @@ def of_dsopt(path: str, model: Any, rows: List[Dict[str, Any]], scales: Mapping[
     """What the program computes that is compiled from the file."""
     with tempfile.TemporaryDirectory(prefix="dsopt-check-") as folder:
         data, log, weights = (os.path.join(folder, name) for name in ("data.npz", "log.jsonl", "weights"))
-        np.savez(data, **{name: value.cpu().numpy()[None] for name, value in inputs.items()})
+        with writing(data):
+            np.savez(data, **{name: value.cpu().numpy()[None] for name, value in inputs.items()})
         words = [find_tool(), path, "-run", f"-data={data}", f"-log={log}", f"-save-weights={weights}", "-quiet",
                  "-steps=1", "-dp=1", "-pp=1", "-micro-batches=1", "-optimizer=sgd", f"-lr={rate}", "-momentum=0",
                  "-weight-decay=0", "-dropout=off", "-launcher=none"]

@@ -16,8 +16,12 @@ from .._compat import export_by_torchscript, sizes_as_symbols
 from . import _operators as operators
 from ._graph import is_the_models
 from ._inputs import Job, shape_list
-from ._refused import Refused, refusal_in
+from ._refused import Refused, chain_of, refusal_in
 from ._settings import needed_settings, other_settings, set_all
+
+
+class ExportFailed(RuntimeError):
+    """PyTorch's exporters failed."""
 
 
 @dataclass
@@ -36,10 +40,23 @@ def _dynamo(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequ
     with sizes_as_symbols(needed=shapes is not None):
         program = torch.export.export(wrapped, tuple(values), strict=False,
                                       dynamic_shapes=None if shapes is None else {"values": tuple(shapes)})
-    written = torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss", *outputs],
-                                opset_version=opset, dynamo=True, optimize=False, verbose=False,
-                                custom_translation_table=operators.translations())
+    try:
+        written = torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss", *outputs],
+                                    opset_version=opset, dynamo=True, optimize=False, verbose=False,
+                                    custom_translation_table=operators.translations())
+    except Exception as error:
+        raise ExportFailed(_lines_of(program, str(error))) from error
     return Exported(written.model_proto, "dynamo", "")
+
+
+def _lines_of(program: Any, text: str) -> str:
+    """The lines of source that the operation comes from at which writing failed, by the error's text."""
+    failed = re.search(r"translating node %(\w+)", text)
+    operation = re.search(r"target=torch\.ops\.\w+\.(\w+)", text)
+    nodes = [(str(getattr(node.target, "__name__", node.target)).partition(".")[0], node) for node in program.graph.nodes]
+    found = [node for _, node in nodes if failed and node.name == failed[1]] or [
+        node for name, node in nodes if operation and (name in operation[1] or operation[1] in name)]  # or what it was before
+    return str(found[0].meta.get("stack_trace") or "") if found else ""
 
 
 def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequence[str], opset: int,
@@ -64,10 +81,6 @@ def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], outputs:
 EXPORTERS: Dict[str, Callable[..., Exported]] = {"dynamo": _dynamo, "torchscript": _torchscript}
 
 
-class ExportFailed(RuntimeError):
-    """PyTorch's exporters failed."""
-
-
 def run_exporters(traced: Callable[[], Any], job: Job, opset: int, dynamic_shapes: Any,
                   exporter: Optional[str]) -> "tuple[Exported, List[str]]":
     """What the first exporter wrote that works, and a line on each that did not. `traced` makes the module that
@@ -76,6 +89,7 @@ def run_exporters(traced: Callable[[], Any], job: Job, opset: int, dynamic_shape
     failures: List[str] = []
     whole: List[str] = []
     others = other_settings(job.model)
+    outer = sys.exc_info()[1]
     for name in choices:
         for settings in [[], others] if others else [[]]:
             stack, words = set_all(needed_settings(job.model) + settings)
@@ -86,11 +100,11 @@ def run_exporters(traced: Callable[[], Any], job: Job, opset: int, dynamic_shape
                     exported.settings = words
                     return exported, failures
                 except Exception as error:
-                    refused = refusal_in(error)
+                    refused = refusal_in(error, outer)
                     if refused is not None:
                         raise refused from None
                     label = f"exporter {name}" + (f" with {words}" if words else "")
-                    failures.append(f"{label}: {shortened(error)}")
+                    failures.append(f"{label}: {shortened(error, outer)}")
                     whole.append(f"{label}\n\n{''.join(traceback.format_exception(type(error), error, error.__traceback__))}\n{said()}")
     with tempfile.NamedTemporaryFile("w", prefix="dsopt-export-", suffix=".txt", delete=False) as file:
         file.write("\n\n".join(whole))
@@ -122,6 +136,16 @@ def _silence() -> Iterator[Callable[[], str]]:
             logging.disable(before)
 
 
+#: What to write instead of operators that no file has.
+_INSTEAD = {
+    **dict.fromkeys(("cholesky", "cholesky_ex", "slogdet", "det", "logdet", "inv", "inv_ex", "solve", "solve_ex", "qr", "svd",
+                     "eigh", "lu_factor_ex", "triangular_solve", "solve_triangular"),
+                    "ONNX factors no matrices: train the factor itself (of a covariance its lower triangle L, of which the log-"
+                    "determinant is 2 * L.diagonal().log().sum())"),
+    "matrix_exp": "write its series, or another map with matmul (Newton-Schulz steps for an orthogonal matrix)",
+    **dict.fromkeys(("lgamma", "digamma", "polygamma"), "write Stirling's series, or leave out what is constant in the loss"),
+    "multinomial": "draw by argmax of the logarithms plus Gumbel noise, -log(-log(torch.rand(...)))",
+}
 _HINTS = [
     (r"GuardOnDataDependentSymNode|data-dependent|\.item\(\)", "the model decides by the values of a tensor, which one "
      "program cannot: use torch.where, or decide outside of forward"),
@@ -131,13 +155,9 @@ _HINTS = [
 ]
 
 
-def shortened(error: BaseException) -> str:
+def shortened(error: BaseException, outer: Optional[BaseException] = None) -> str:
     """The line of an exporter's failure that helps: what, at which operation, where in the model."""
-    chain: List[BaseException] = []
-    cause: Optional[BaseException] = error
-    while cause is not None and cause not in chain:
-        chain.append(cause)
-        cause = cause.__cause__ or cause.__context__
+    chain = chain_of(error, outer)
     text = "\n".join(str(one) for one in chain)
     root = next((one for one in reversed(chain) if str(one).strip()), error)
     line = re.sub(r"\x1b\[\d*m", "", str(root)).strip().splitlines()
@@ -149,7 +169,9 @@ def shortened(error: BaseException) -> str:
     where = _line_in_model(chain, text)
     if where:
         what += f", {where}"
-    hint = next((advice for pattern, advice in _HINTS if re.search(pattern, f"{type(root).__name__} {text}")), "")
+    named = re.search(r"(?:aten|prims)(?:\.|::)_?(?:linalg_)?(\w+?)_?\b", what)
+    hint = _INSTEAD.get(named.group(1), "") if named else ""
+    hint = hint or next((advice for pattern, advice in _HINTS if re.search(pattern, f"{type(root).__name__} {text}")), "")
     return what[:600] + (f"; {hint}" if hint else "")
 
 

@@ -71,7 +71,7 @@ def _operator(known: Dict[str, str]) -> str:
 
 
 _FOREIGN = [os.path.dirname(module.__file__) + os.sep for module in (torch, onnx, onnxscript)]
-_FOREIGN.append(os.path.dirname(__file__) + os.sep)
+_FOREIGN.append(os.path.dirname(os.path.dirname(__file__)) + os.sep)
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 

@@ -9,17 +9,44 @@ from .._compat import tree_leaves
 from ._refused import NoLoss, Refused
 
 
-def named_inputs(model: Any, example_inputs: Any) -> Dict[str, Any]:
-    """The inputs by name; a tuple takes the names of forward's arguments."""
+def _signature(model: Any) -> Mapping[str, inspect.Parameter]:
+    """The arguments of a model's forward; of a compiled one's too."""
+    return inspect.signature(getattr(model, "_orig_mod", model).forward).parameters
+
+
+def named_inputs(model: Any, example_inputs: Any, loss: Optional[Callable[..., Any]] = None) -> Dict[str, Any]:
+    """The inputs by name; a tuple takes the names of forward's arguments, and one element more, for a loss of its own,
+    is `labels`."""
     if isinstance(example_inputs, Mapping) or hasattr(example_inputs, "keys"):
         return {name: example_inputs[name] for name in example_inputs.keys()}
     values = example_inputs if isinstance(example_inputs, (tuple, list)) else (example_inputs,)
-    names = [name for name, parameter in inspect.signature(model.forward).parameters.items()
+    names = [name for name, parameter in _signature(model).items()
              if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)]
+    if loss is not None and len(names) == len(values) - 1 and "labels" not in names:
+        names.append("labels")
     if len(names) < len(values):
         raise ValueError(f"{len(values)} example inputs, but forward takes {', '.join(names) or 'none by name'}; "
                          "give a dict of inputs by name")
     return dict(zip(names, values))
+
+
+def taken_inputs(model: Any, names: Sequence[str], loss: Optional[Callable[..., Any]]) -> Dict[str, str]:
+    """Which inputs forward takes, as which of its arguments. With a loss of its own that is what its signature has: by
+    name, and what it cannot do without in the order of the inputs; the loss alone takes the others."""
+    arguments = _signature(model)
+    if any(one.kind is one.VAR_KEYWORD for one in arguments.values()):
+        return {name: name for name in names}
+    known = [name for name in names if name in arguments and arguments[name].kind is not inspect.Parameter.POSITIONAL_ONLY]
+    others = [name for name in names if name not in known]
+    lacking = [name for name, one in arguments.items() if one.default is one.empty and one.kind is not one.VAR_POSITIONAL
+               and name not in known]
+    if not lacking and not others:
+        return {name: name for name in names}
+    if loss is None or len(lacking) > len(others):
+        raise Refused(f"forward takes {', '.join(arguments) or 'nothing'}, the example has {', '.join(names)}: name its "
+                      "inputs as forward does" + ("" if loss else "; labels that it does not take go to "
+                      "loss=lambda outputs, inputs: ..., where they are inputs[\"labels\"]"))
+    return {**{name: name for name in known}, **dict(zip(lacking, others))}
 
 
 def split_inputs(inputs: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
@@ -105,7 +132,9 @@ class Job:
             raise ValueError(f"outputs={outputs!r}: expected a list of names")
         self.outputs = list(outputs)
         self.output_names = [output_name(name) for name in self.outputs]  #: in the file
-        self.tensors, self.fixed = split_inputs(named_inputs(model, example_inputs))
+        named = named_inputs(model, example_inputs, loss)
+        self.takes = taken_inputs(model, list(named), loss)  #: forward's arguments, and which inputs they are
+        self.tensors, self.fixed = split_inputs(named)
         self.names, self.values = list(self.tensors), list(self.tensors.values())
         for name in self.outputs:
             if name in (*self.names, "loss") or self.outputs.count(name) > 1:
@@ -126,7 +155,8 @@ class Job:
         file, and what it says of buffers behind it; `mode` is active while it computes."""
         import torch
 
-        self_, names, fixed, loss = self, self.names, self.fixed, self.loss
+        self_, names, fixed, loss, takes = self, self.names, self.fixed, self.loss, self.takes
+        positional = [name for name, one in _signature(self.model).items() if one.kind is one.POSITIONAL_ONLY]
         shown = self.outputs if getattr(mode, "writes", False) else []
 
         class WithLoss(torch.nn.Module):
@@ -136,11 +166,14 @@ class Job:
 
             def forward(self, *values: Any) -> Any:
                 inputs = dict(zip(names, values))
+                given = {**inputs, **fixed}
+                by_name = {argument: given[name] for argument, name in takes.items()}
+                by_place = [by_name.pop(name) for name in positional if name in by_name]
                 with outside or self_.outside(mode), mode:
                     if isinstance(mode, contextlib.nullcontext):
-                        return pick_loss(self.model(**inputs, **fixed), inputs, loss)
+                        return pick_loss(self.model(*by_place, **by_name), inputs, loss)
                     mode.takes(values)
-                    outputs = self.model(**inputs, **fixed)
+                    outputs = self.model(*by_place, **by_name)
                     value = pick_loss(outputs, inputs, loss)
                     behind = (*pick_outputs(outputs, shown), *mode.changed_buffers())
                     return (value, *behind) if behind else value

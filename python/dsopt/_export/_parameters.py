@@ -100,7 +100,10 @@ def gradients_of(model: Any, loss: Callable[[], Any]) -> Tuple[Any, Dict[str, An
             value = loss()
             if value.requires_grad:
                 value.backward()
-        return value.detach(), {name: parameter.grad for name, parameter in model.named_parameters()
+        def dense(gradient: Any) -> Any:
+            return gradient.to_dense() if gradient is not None and gradient.is_sparse else gradient
+
+        return value.detach(), {name: dense(parameter.grad) for name, parameter in model.named_parameters()
                                 if parameter.requires_grad}
     finally:
         for name, parameter in model.named_parameters():

@@ -18,9 +18,11 @@ import torch.nn.functional
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakIdKeyDictionary
 
-from .._compat import buffers_of, changes_of, reads_of, storage_key, tensor_module, tree_leaves, tree_map
+from .._compat import (buffers_of, changes_of, derivatives_module, destination_of, reads_of, storage_key, tensor_module, tree_leaves,
+                       tree_map)
 from . import _operators as operators
 from ._graph import is_the_models
+from ._quantize import modules_instead, switches_of
 from ._random import Draws, is_random
 from ._refused import Refused
 
@@ -31,6 +33,8 @@ _DECIDES = {"__bool__", "item", "__int__", "__float__", "__index__", "tolist", "
 _OF_SIZES = {torch.Tensor.size, torch.Tensor.shape.__get__, torch.Tensor.numel, torch.numel, torch.Tensor.dim,
              torch.Tensor.__len__}
 _NO_CHANGE = {"requires_grad_", "retain_grad", "share_memory_", "rename_"}
+#: Methods of modules that move them, and where to.
+_MOVES = {"float": torch.float32, "double": torch.float64, "half": torch.float16, "bfloat16": torch.bfloat16, "cpu": "cpu"}
 #: Functions of PyTorch in Python that would hide from the recorder what they call.
 _OPAQUE = (torch.nn.functional, torch.functional, tensor_module())
 _CHECKS = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
@@ -145,6 +149,7 @@ class Recorder(Seeing):
 
     def __init__(self, model: Any, draws: Optional[Draws] = None):
         super().__init__(model)
+        self.switches = switches_of(model)  #: of modules that quantize
         self.draws = draws or Draws()
         self.inside = 0  #: functions with a gradient of their own that are being computed
         self.calls = 0  #: of such functions
@@ -167,7 +172,15 @@ class Recorder(Seeing):
         from ._functions import apply
 
         self._replace(torch.Tensor, "register_hook", lambda tensor, hook: self._refuse_hook())
-        self._replace(torch.autograd, "grad", lambda *arguments, **keywords: self._refuse_grad())
+        self._replace(torch.autograd, "grad", lambda *arguments, **keywords: self._refuse_grad("torch.autograd.grad"))
+        for name in ("_vjp_with_argnums", "grad_and_value_impl"):
+            self._replace(derivatives_module(), name, lambda *arguments, **keywords: self._refuse_grad(
+                "torch.func.grad, vjp, jacrev or hessian"))
+        self._replace(torch.nn.Module, "to", lambda module, *arguments, **keywords: self._moved(module, arguments, keywords))
+        for name, target in _MOVES.items():
+            self._replace(torch.nn.Module, name, lambda module, target=target: self._moved(module, (target,), {}))
+        for kind, call in modules_instead().items():
+            self._replace(kind, "forward", call(self))
         self._replace(torch.autograd.Function, "apply", apply(self))
         for name, call in REPLACEMENTS.items():
             self._replace(torch.nn.functional, name, call)
@@ -327,9 +340,19 @@ class Recorder(Seeing):
         raise Refused(f"{self.place()} registers a hook on a gradient, which no file can hold: write it as the "
                       "backward of a torch.autograd.Function")
 
-    def _refuse_grad(self) -> None:
-        raise Refused(f"{self.place()} calls torch.autograd.grad in forward, which exporters cannot trace: write the "
-                      "derivative with operations of its own")
+    def _refuse_grad(self, what: str) -> None:
+        raise Refused(f"{self.place()} calls {what} in forward, which exporters cannot trace: torch.func.jvp "
+                      "works (a derivative along a direction, forwards); else write the derivative with operations of its own")
+
+    def _moved(self, module: Any, arguments: Any, keywords: Any) -> Any:
+        """A module that forward moves to where it is already, as routers of experts do."""
+        device, dtype = destination_of(arguments, keywords)
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            kind = dtype if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()) else tensor.dtype
+            if kind != tensor.dtype or (device is not None and torch.device(device).type != tensor.device.type):
+                raise Refused(f"{self.place()} makes '{name}' of a {type(module).__name__} {kind} on {device or tensor.device} "
+                              f"in forward, where it is {tensor.dtype} on {tensor.device}: do that before it is exported")
+        return module
 
 
 def detached(recorder: Recorder, tensor: Any) -> Any:

@@ -1,7 +1,7 @@
 """What cannot be exported is refused in one sentence."""
 from __future__ import annotations
 
-from typing import Optional
+from typing import List, Optional
 
 
 class Refused(ValueError):
@@ -12,13 +12,16 @@ class NoLoss(Refused):
     """A model that gives no scalar to train."""
 
 
-def refusal_in(error: BaseException) -> Optional[Refused]:
-    """The refusal that an exporter passed on, wrapped in errors of its own."""
-    seen = set()
+def chain_of(error: BaseException, outer: Optional[BaseException]) -> List[BaseException]:
+    """An error and what it was raised for; `outer`, which whoever exports was handling, is no part of it."""
+    chain: List[BaseException] = []
     cause: Optional[BaseException] = error
-    while cause is not None and id(cause) not in seen:
-        if isinstance(cause, Refused):
-            return cause
-        seen.add(id(cause))
+    while cause is not None and cause is not outer and not any(cause is one for one in chain):
+        chain.append(cause)
         cause = cause.__cause__ or cause.__context__
-    return None
+    return chain
+
+
+def refusal_in(error: BaseException, outer: Optional[BaseException]) -> Optional[Refused]:
+    """The refusal that an exporter passed on, wrapped in errors of its own."""
+    return next((one for one in chain_of(error, outer) if isinstance(one, Refused)), None)

@@ -7,8 +7,9 @@ from typing import Any, Optional
 
 import torch
 
-from .._compat import builtin_function, nn_function
+from .._compat import builtin_function, nn_function, tree_map
 from . import _operators as operators
+from ._quantize import rounded
 from ._recorder import RULES, Recorder, detached, replacement, rule, tensors_in
 from ._refused import Refused
 
@@ -175,6 +176,94 @@ def _einsum(recorder: Recorder, function: Any, arguments: Any, keywords: Any) ->
     return torch.view_as_complex(torch.stack(sums, -1))
 
 
+def _parts(value: Any) -> Any:
+    """A tensor's real and imaginary part."""
+    if not value.is_complex():
+        return value, torch.zeros_like(value)
+    return torch.view_as_real(torch.resolve_conj(value)).unbind(-1)
+
+
+def _joined(real: Any, imaginary: Any) -> Any:
+    return torch.view_as_complex(torch.stack([real, imaginary], -1)) if isinstance(real, torch.Tensor) else real
+
+
+#: What only moves or chooses elements, and exporters have of real numbers alone.
+_MOVES = ("unsqueeze", "expand", "expand_as", "broadcast_to", "select", "unbind", "chunk", "split", "tensor_split",
+          "index_select", "repeat", "repeat_interleave", "tile", "gather", "where", "unflatten", "__getitem__")
+
+
+@rule(*(getattr(owner, name) for owner in (torch, torch.Tensor) for name in _MOVES if hasattr(owner, name)))
+def _move(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Of complex numbers, by their parts."""
+    if not any(one.is_complex() for one in tensors_in((arguments, keywords))):
+        return function(*arguments, **keywords)
+
+    def part(at: int) -> Any:
+        def of(value: Any) -> Any:
+            return _parts(value)[at] if isinstance(value, torch.Tensor) and value.is_complex() else value
+
+        return function(*tree_map(of, tuple(arguments)), **tree_map(of, keywords))
+
+    real, imaginary = part(0), part(1)
+    return _joined(real, imaginary) if isinstance(real, torch.Tensor) else type(real)(map(_joined, real, imaginary))
+
+
+@rule(torch.polar)
+def _polar(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    length, angle = arguments[0], value_of(arguments, keywords, 1, "angle", None)
+    return _joined(length * torch.cos(angle), length * torch.sin(angle))
+
+
+@rule(torch.fake_quantize_per_tensor_affine, torch.fake_quantize_per_channel_affine)
+def _fake_quantize(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    return rounded(function, arguments, keywords)
+
+
+@rule(torch.median, torch.Tensor.median)
+def _median(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """The lower one of what is sorted."""
+    x, dim = arguments[0], value_of(arguments, keywords, 1, "dim", None)
+    values = x.flatten() if dim is None else x
+    axis = 0 if dim is None else dim
+    ordered = torch.sort(values, axis)
+    at = (values.size(axis) - 1) // 2
+    if dim is None:
+        return ordered.values[at]
+    keep = value_of(arguments, keywords, 2, "keepdim", False)
+    found = [one.narrow(axis, at, 1) if keep else one.select(axis, at) for one in (ordered.values, ordered.indices)]
+    return torch.return_types.median(found)
+
+
+@rule(torch.cumprod, torch.Tensor.cumprod)
+def _cumprod(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """By doubling: each place times what lies 1, 2, 4, ... before it."""
+    x, dim = arguments[0], value_of(arguments, keywords, 1, "dim", 0)
+    if keywords.get("dtype") is not None:
+        x = x.to(keywords["dtype"])
+    size, step = x.size(dim), 1
+    while step < size:
+        before = torch.cat([torch.ones_like(x.narrow(dim, 0, step)), x.narrow(dim, 0, size - step)], dim)
+        x, step = x * before, 2 * step
+    return x
+
+
+@rule(nn_function("adaptive_max_pool2d"))
+def _adaptive_max_pool(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    x, sizes = arguments[0], value_of(arguments, keywords, 1, "output_size", None)
+    if any(whole % part for whole, part in zip(x.shape[-2:], sizes)):
+        raise Refused(f"{recorder.place()} pools {list(x.shape[-2:])} adaptively to {list(sizes)}, which do not divide them: "
+                      "torch.nn.functional.max_pool2d with a kernel and a stride, or a size that divides")
+    kernel = [whole // part for whole, part in zip(x.shape[-2:], sizes)]
+    return torch.nn.functional.max_pool2d(x, kernel, kernel, return_indices=True)
+
+
+@rule(builtin_function("_pack_padded_sequence"))
+def _pack(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    raise Refused(f"{recorder.place()} packs sequences, whose lengths one program cannot follow: give the recurrent network the "
+                  "padded batch, and read of its output what the lengths say (torch.where with a mask, or gather at lengths - 1; "
+                  "of a network backwards flip each sequence before)")
+
+
 @rule(torch.zeros, torch.zeros_like)
 def _zeros(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """Of complex numbers, as pairs: no constant of the file holds them."""
@@ -232,7 +321,7 @@ def _get_item(recorder: Recorder, function: Any, arguments: Any, keywords: Any) 
 def _full(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """With a number that is drawn."""
     place = 1 if function is not torch.Tensor.new_full else 2
-    value = _value(arguments, keywords, place, "fill_value", None)
+    value = value_of(arguments, keywords, place, "fill_value", None)
     if not isinstance(value, torch.Tensor):
         return function(*arguments, **keywords)
     keywords = {name: one for name, one in keywords.items() if name != "fill_value"}
@@ -366,6 +455,9 @@ def _rrelu(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> 
 def _recurrent(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     packed = isinstance(arguments[3], (list, tuple)) and not isinstance(arguments[3], bool)
     layers, p, training = arguments[5:8] if packed else arguments[4:7]
+    if function is torch.lstm and not packed and arguments[1][0].shape[-1] != arguments[1][1].shape[-1]:
+        raise Refused(f"{recorder.place()} has an LSTM with proj_size, for which ONNX has no operator: an nn.LSTM without it and an "
+                      "nn.Linear behind it, or nn.LSTMCell and an nn.Linear in a loop over the steps")
     if training and p and layers > 1:
         raise Refused(f"{recorder.place()} drops out between the layers of a recurrent network, which exporters "
                       "leave out: use one network a layer with nn.Dropout between them")

@@ -21,13 +21,33 @@ def exporting(model: Any, code: Any = ()) -> Iterator[State]:
         config.use_cache = False
     state = State(model, code)
     try:
-        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), torch.compiler.set_stance("force_eager"):
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]), torch.compiler.set_stance("force_eager"), _unchecked():
             warnings.simplefilter("ignore")
             yield state
     finally:
         state.close()
         for config in configs.values():
             config.use_cache = True
+
+
+@contextlib.contextmanager
+def _unchecked() -> Iterator[None]:
+    """Distributions take what they are given: they look at values, which no program can."""
+    import torch
+
+    kind = torch.distributions.Distribution
+    before: Dict[str, Any] = {}
+    named = {"_validate_args": False, "_validate_sample": lambda self, value: None,
+             "__init__": lambda self, batch_shape=torch.Size(), event_shape=torch.Size(), validate_args=None:
+             before["__init__"](self, batch_shape, event_shape, validate_args=False)}
+    before.update((name, kind.__dict__[name]) for name in named)
+    for name, value in named.items():
+        setattr(kind, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(kind, name, value)
 
 
 class Setting:

@@ -14,6 +14,7 @@ import torch
 from . import ExportReport, _INLINE_LIMIT
 from . import _losses, _rules  # noqa: F401  (they register what is called instead)
 from .._compat import buffers_of, has_backward_hook, has_gradient_hook, is_normalization
+from .._tools import writing
 from .._weights import METADATA_KEY
 from ._buffers import fold_buffers
 from ._check import Reference, check, check_decisions
@@ -174,7 +175,8 @@ class _Writer:
         onnx.helper.set_model_props(self.proto, properties)
         large = sum(len(initializer.raw_data) for initializer in self.graph.initializer) > _INLINE_LIMIT
         self.remove()
-        onnx.save(self.proto, self.path, save_as_external_data=large, location=os.path.basename(self.path) + ".data")
+        with writing(self.path):
+            onnx.save(self.proto, self.path, save_as_external_data=large, location=os.path.basename(self.path) + ".data")
 
     def remove(self) -> None:
         for old in (self.path, self.path + ".data"):

@@ -111,4 +111,26 @@ TEST_F(Stream, AStepSaysItsLearningRate) {
             "step-00000000.npz: got 'dsopt.lr' as f32 [1]" + expected);
 }
 
+TEST_F(Stream, APlaceIsTheOneAfterItsStep) {
+  auto says = [](const std::string &text) {
+    return [text](NpzWriter &writer) {
+      writer.add("dsopt.place", "|u1", "(" + std::to_string(text.size()) + ",)",
+                 std::vector<uint8_t>(text.begin(), text.end()));
+    };
+  };
+  write(0, 2, says("first"));
+  write(1, 2, says("second"));
+  write(2, 2);
+  StreamSource source(program, folder, false);
+  source.startAt(5, 0);
+  EXPECT_EQ(source.placeAfter(5), "");
+  source.awaitStep(5, [] { return true; });
+  source.awaitStep(6, [] { return true; });
+  // Step 6 has come, and is not done: a checkpoint now is one of step 5.
+  EXPECT_EQ(source.placeAfter(6), "first");
+  EXPECT_EQ(source.placeAfter(7), "second");
+  source.awaitStep(7, [] { return true; });
+  EXPECT_EQ(source.placeAfter(8), "");
+}
+
 } // namespace

@@ -271,4 +271,7 @@ TEST(Options, ProgramsKeepOneWordForEachOption) {
                                   "out", "-plan",  "n.onnx", "-quiet", "-train", "a"};
   EXPECT_EQ(spelledCommand("dsopt", static_cast<int>(words.size()), words.data()),
             "dsopt m.onnx -zero=3 --lr=1 -o out -plan n.onnx -quiet -train=a");
+  words = {"x", "a b.onnx", "-save", "it's", "-data=a b", "-freeze=*w"};
+  EXPECT_EQ(spelledCommand("dsopt", static_cast<int>(words.size()), words.data()),
+            "dsopt 'a b.onnx' -save='it'\\''s' -data='a b' -freeze=*w");
 }
