@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from .._compat import sets_experts, setting_key
 from ._state import State
