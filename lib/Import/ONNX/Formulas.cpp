@@ -107,6 +107,14 @@ static double compute(StringRef op, ArrayRef<double> x) {
       .Default([] { return NAN; })();
 }
 
+double Formulas::number(StringRef value, double &precision) const {
+  auto [known, isNew] = numbers.try_emplace(value, NAN, 0);
+  if (isNew)
+    known->second.first = values.number(value, &known->second.second);
+  precision = std::max(precision, known->second.second);
+  return known->second.first;
+}
+
 bool Formulas::evaluate(StringRef value, Region &region, int depth, double &result) const {
   if (value == region.root) {
     result = region.point;
@@ -117,12 +125,12 @@ bool Formulas::evaluate(StringRef value, Region &region, int depth, double &resu
     return false;
   SmallVector<double> inputs;
   for (int i = 0; i < node->input_size(); ++i) {
-    double number = node->input(i) == region.root ? NAN : values.number(node->input(i), &region.precision);
-    if (!std::isnan(number)) {
+    double known = node->input(i) == region.root ? NAN : number(node->input(i), region.precision);
+    if (!std::isnan(known)) {
       // A learned factor may well start at one.
-      if (!isNeutral(node->op_type(), i, number))
+      if (!isNeutral(node->op_type(), i, known))
         region.numbers.insert({node, i});
-      inputs.push_back(number);
+      inputs.push_back(known);
     } else if (double input; evaluate(node->input(i), region, depth - 1, input)) {
       inputs.push_back(input);
     } else {
@@ -137,6 +145,7 @@ bool Formulas::evaluate(StringRef value, Region &region, int depth, double &resu
 void Formulas::match(const onnx::NodeProto &node) {
   // What it may be a function of, the nearest first.
   SmallVector<StringRef> roots;
+  double precision = 0;
   SmallVector<std::pair<StringRef, int>> open{{node.output(0), 0}};
   for (size_t at = 0; at < open.size(); ++at) {
     auto [value, depth] = open[at];
@@ -144,7 +153,7 @@ void Formulas::match(const onnx::NodeProto &node) {
     if (!made || !isElementwise(made->op_type()) || depth == kMaxDepth)
       continue;
     for (StringRef input : made->input())
-      if (std::isnan(values.number(input)) && !llvm::is_contained(roots, input) && roots.size() < 24) {
+      if (std::isnan(number(input, precision)) && !llvm::is_contained(roots, input) && roots.size() < 24) {
         roots.push_back(input);
         open.push_back({input, depth + 1});
       }

@@ -20,10 +20,13 @@ public:
 
 private:
   struct Region;
+  /// As the values have it, asked for once: every region around a number does.
+  double number(llvm::StringRef value, double &precision) const;
   bool evaluate(llvm::StringRef value, Region &region, int depth, double &result) const;
   void match(const onnx::NodeProto &node);
 
   const ValueGraph &values;
+  mutable llvm::StringMap<std::pair<double, double>> numbers;
   std::set<std::pair<const onnx::NodeProto *, int>> members;
   /// The functions that values are already known to be.
   std::set<std::pair<std::string, int>> known;

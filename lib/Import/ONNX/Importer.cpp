@@ -293,10 +293,10 @@ LogicalResult Importer::buildNode(const onnx::NodeProto &node) {
   if (failed(bindInitializers(reads)))
     return failure();
 
-  // Whatever goes wrong below is reported once, with the node's name.
+  // Whatever goes wrong below is reported once, with the node's name, and is wrong whatever comes of it.
   std::string message;
   NodeBuilder builder(emitter, bindings, node, file.opset(node.domain()), options, *this);
-  if (succeeded(withoutErrors(message, location, [&] { return row->build(builder); })))
+  if (succeeded(withoutErrors(message, location, [&] { return row->build(builder); })) && message.empty())
     return success();
   return error() << file.describe(node) << ": " << (message.empty() ? "cannot be imported" : message);
 }

@@ -84,9 +84,17 @@ void ParameterRules::readUses() {
     if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1)
       copies[node.output(0)] = node.input(0);
   });
+  // What is invalid may be a cycle; what lies on the way is shortened, so that long ones cost no more.
   auto original = [&](StringRef name) {
-    for (size_t left = copies.size(); left && copies.count(name); --left)
-      name = copies[name];
+    SmallVector<StringRef> passed;
+    for (auto found = copies.find(name);
+         found != copies.end() && found->second != name && passed.size() < copies.size();
+         found = copies.find(name)) {
+      passed.push_back(name);
+      name = found->second;
+    }
+    for (StringRef copy : passed)
+      copies[copy] = name;
     return name;
   };
   forEachNode(file.graph(), [&](const onnx::NodeProto &node) {

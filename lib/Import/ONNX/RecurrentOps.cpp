@@ -97,6 +97,11 @@ LogicalResult Recurrence::readShapes() {
 Value Recurrence::ofDirection(Value operand, int64_t direction) {
   if (!operand)
     return {};
+  if (Emitter::rankOf(operand) == 0) {
+    n.error() << "has an operand of type " << Emitter::typeOf(operand)
+              << ", expected a part for each direction";
+    return {};
+  }
   SmallVector<int64_t> rest(Emitter::shapeOf(operand).drop_front());
   return e.reshape(e.slice(operand, 0, direction, 1), rest);
 }
@@ -174,15 +179,24 @@ LogicalResult Recurrence::runDirection(int64_t direction, bool backwards, std::v
     bias = e.slice(whole, 0, 0, gates);
     recurrentBias = e.slice(whole, 0, gates, gates);
   }
-  if (cell == Cell::LSTM && n.has(7))
+  if (cell == Cell::LSTM && n.has(7)) {
     peepholes = ofDirection(n.input(7), direction);
+    if (!peepholes || Emitter::shapeOf(peepholes) != ArrayRef(3 * size))
+      return n.error() << "has peepholes that do not fit, expected " << 3 * size << " numbers a direction";
+  }
   auto initial = [&](int input) {
     if (!n.has(input))
       return zeros();
     Value given = n.input(input);
     if (given && batchFirst)
       given = e.transpose(given, {1, 0, 2});
-    return ofDirection(given, direction);
+    given = ofDirection(given, direction);
+    if (given && Emitter::shapeOf(given) != ArrayRef({batch, size})) {
+      n.error() << "has a state of type " << Emitter::typeOf(n.input(input)) << ", expected " << directions
+                << " directions of " << batch << " times " << size << " numbers";
+      return Value();
+    }
+    return given;
   };
   Value hidden = initial(5), state = cell == Cell::LSTM ? initial(6) : zeros();
   Value flat =

@@ -190,8 +190,9 @@ void importModel(MLIRContext &context, ImportOptions options, Setting &setting, 
 } // namespace
 
 #if defined(__SANITIZE_ADDRESS__)
+// MLIR's library, without sanitizers, does not give back what headers take from allocators' pools.
 extern "C" const char *__asan_default_options() {
-  return "hard_rss_limit_mb=2048:max_allocation_size_mb=2048";
+  return "hard_rss_limit_mb=2048:max_allocation_size_mb=2048:allow_user_poisoning=0";
 }
 #endif
 

@@ -232,3 +232,9 @@ branch = helper.make_graph([node("Leak", "x", "u", domain="own", name="second")]
 save_functions("branches-opset", [node("If", "on", "b", then_branch=branch, else_branch=branch), calls[-1]], [wrong])
 save("untied-names", [node("MatMul", "x w", "a"), node("MatMul", "x w", "b"), node("MatMul", "x w", "c"), node("Sum", "a b c w.1 w.2", "d"),
                       node("ReduceSum", "d", "loss", keepdims=0)], [x], [loss], [w, array("w.1", 0), array("w.2", 0)])
+# Operands of a recurrence that broadcast, or have no directions.
+sequence = tensor("x", 5, 2, 3)
+lstm_weights = [array("w", np.ones((1, 16, 3))), array("r", np.ones((1, 16, 4))), array("h", np.ones((1, 1, 4))), array("scalar", 1), array("p", np.ones((1, 4)))]
+lstm_end = node("ReduceSum", "all", "loss", keepdims=0)
+for name, inputs in (("state-rows", ["x", "w", "r", "", "", "h"]), ("state-scalar", ["x", "w", "r", "", "", "scalar"]), ("peepholes", ["x", "w", "r", "", "", "", "", "p"])):
+    save(name, [helper.make_node("LSTM", inputs, ["all"], name="the_LSTM", hidden_size=4), lstm_end], [sequence], [loss], lstm_weights)
