@@ -71,6 +71,15 @@ def _logaddexp2(recorder: Recorder, function: Any, arguments: Any, keywords: Any
     return torch.log2(powers[0] + powers[1])
 
 
+@rule(torch.pairwise_distance)
+def _pairwise_distance(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """The older exporter leaves `eps` out."""
+    x1 = value_of(arguments, keywords, 0, "x1", None)
+    apart = x1 - value_of(arguments, keywords, 1, "x2", None) + value_of(arguments, keywords, 3, "eps", 1e-6)
+    return torch.linalg.vector_norm(apart, ord=value_of(arguments, keywords, 2, "p", 2.0), dim=-1,
+                                    keepdim=value_of(arguments, keywords, 4, "keepdim", False))
+
+
 @rule(torch.cosine_similarity)
 def _cosine_similarity(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     """PyTorch takes a norm for `eps` where it is smaller, but its gradient for its own."""
