@@ -6,9 +6,9 @@ usage: ranges.py SOURCE BUILD
 import contextlib
 import itertools
 import math
-import os
 
 from exports import check, path
+from sampled import sampled
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -141,6 +141,16 @@ def off(got, exact, wants, relative, least):
 PRECISIONS = {"fp32": (torch.float32, 1e-6, 2e-38), "bf16": (torch.bfloat16, 2 ** -8, 2e-38), "fp16": (torch.float16, 2 ** -10, 2 ** -24)}
 
 
+#: Values and gradients that are a difference: how large what is subtracted is, times 1 / h where it is so.
+SIZES = {"logaddexp": (0, 1), "log of softmax": (0, 2), "log_softmax": (0, 2), "nll_loss": (2, 2), "cross_entropy": (2, 2),
+         "cross_entropy, smoothed": (2, 2), "norm 3": (0, 30)}
+SIZES_OF_DIRECTIONS = {"cosine_similarity": (0, 4), "normalize": (0, 4)}
+#: Softplus of less than -87 is no number that float32 holds whole, whatever it is multiplied by; powers of two are
+#: exponentials of another exponent.
+LEAST = {"mish": 3e-37, "poisson_nll_loss of rates": 2e-30}
+LESS_EXACT = {"logaddexp2": 4}
+
+
 def compare(names, exporter, precisions):
     file, wrong = path("ranges.onnx"), []
     dsopt.export(Terms(names), {"x": torch.randn(len(names), len(x)), "y": y}, file, exporter=exporter)
@@ -154,21 +164,32 @@ def compare(names, exporter, precisions):
         for k, name in enumerate(names):
             for index, what in enumerate(("value", "gradient")):
                 got = -np.asarray(after[f"{'vp'[index]}.{k}"])
-                bad = off(got.astype(np.float64), exact[k][index], [want[index] for want in wants[k]], relative, least)
+                size = SIZES.get(name, (0, 0))[index] + \
+                    SIZES_OF_DIRECTIONS.get(name, (0, 0))[index] / np.maximum(np.abs(points[k].numpy()), 1e-10)
+                within = relative * LESS_EXACT.get(name, 1)
+                bad = off(got.astype(np.float64), exact[k][index], [want[index] for want in wants[k]], within,
+                          max(least, LEAST.get(name, 0)) + within * size)
                 for i in np.flatnonzero(bad)[:3]:
                     wrong.append(f"{what} of {name} in {precision} by {exporter} at {points[k][i]:g}, {y[i]:g}: {got[i]:.9g}, "
                                  f"PyTorch's {wants[k][-1][index][i]:.9g}, exactly {exact[k][index][i]:.9g}")
     return wrong
 
 
-def main():
-    names = os.environ.get("RANGES", "").split(";") if os.environ.get("RANGES") else list(losses)
-    wrong = []
-    for exporter in ("dynamo", "torchscript"):
-        wrong += compare(names, exporter, PRECISIONS)
-    print("\n".join(wrong))
-    check(not wrong, f"{len(wrong)} values or gradients")
-    print("passed")
+#: The older exporter lacks these, and says so.
+newer = ("multi_margin_loss", "hinge_embedding_loss", "margin_ranking_loss", "poisson_nll_loss", "poisson_nll_loss of rates",
+         "cosine_embedding_loss", "triplet_margin_loss")
 
 
-main()
+def some(count, names):
+    """A few of the functions, at night all of them in models of so many."""
+    names = sampled(names, count)
+    return [names[i:i + 18] for i in range(0, len(names), 18)]
+
+
+wrong = []
+for group in some(16, losses):
+    wrong += compare(group, "dynamo", PRECISIONS)
+for group in some(10, [name for name in losses if name not in newer]):
+    wrong += compare(group, "torchscript", ("fp32",))
+check(not wrong, "\n".join(wrong))
+print("passed")

@@ -15,6 +15,8 @@ labels = torch.zeros(4, dtype=torch.long)
 bodies = {
     "clamp": lambda m, h, x: h.clamp(min=0).sum() + h.clamp(-1, 1).sum(),
     "clamp from above": lambda m, h, x: h.clamp(max=0).pow(2).sum() + h.clamp(max=1).sum(),
+    "clamp of tensors": lambda m, h, x: torch.clamp(
+        h, m.w * torch.tensor([0., 0, 1, -1, 1, 0]), m.w * torch.tensor([0., 1, 1, -1, -1, 0.5])).sum(),
     "relu": lambda m, h, x: F.relu(h).sum(),
     "maximum": lambda m, h, x: torch.maximum(h, torch.zeros_like(x)).sum() + torch.maximum(h, m.w.abs() * x).sum(),
     "minimum": lambda m, h, x: torch.minimum(h, -h).sum(),
@@ -47,8 +49,8 @@ bodies = {
     "matrix_norm": lambda m, h, x: torch.linalg.matrix_norm(h[2:3]).sum(),
     "normalizations": lambda m, h, x: F.rms_norm(h, (6,)).sum() + F.layer_norm(h, (6,)).pow(2).sum(),
 }
-#: The older exporter lacks these, or spells out a root of zero.
-newer = ("thresholds", "normalizations", "cosine_similarity", "pairwise_distance", "matrix_norm")
+#: The older exporter lacks these.
+newer = ("thresholds", "normalizations")
 
 
 class Tied(nn.Module):

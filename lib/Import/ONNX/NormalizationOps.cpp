@@ -40,7 +40,9 @@ static LogicalResult logSoftmax(NodeBuilder &n) {
 }
 
 Value logSoftmax(Emitter &e, Value value, int64_t axis) {
-  Value shifted = e.sub(value, e.reduce<graph::ReduceMaxOp>(value, axis));
+  // What the largest adds to the gradient is what it takes away again.
+  Value shift = e.make<graph::StopGradientOp>(e.reduce<graph::ReduceMaxOp>(value, axis));
+  Value shifted = e.sub(value, shift);
   return e.sub(shifted, e.make<graph::LogOp>(e.sum(e.make<graph::ExpOp>(shifted), axis)));
 }
 

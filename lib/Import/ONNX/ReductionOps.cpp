@@ -70,7 +70,8 @@ static Value l2(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) 
 static Value logSum(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
   return n.e.make<graph::LogOp>(n.e.sum(x, axes, keepdims));
 }
-/// Relative to the largest element, so that no exponential overflows.
+/// Relative to the largest element, so that no exponential overflows. What that adds to the gradient is what it
+/// takes away again.
 static Value logSumExp(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
   Emitter &e = n.e;
   Value largest = e.reduce<graph::ReduceMaxOp>(x, axes, /*keepdims=*/true);
@@ -78,7 +79,7 @@ static Value logSumExp(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool kee
     return {};
   // Infinite ones are left to the exponential.
   Value finite = e.less(e.make<graph::AbsOp>(largest), e.scalar(std::numeric_limits<double>::infinity(), x));
-  Value shift = e.where(finite, largest, e.scalar(0, x));
+  Value shift = e.make<graph::StopGradientOp>(e.where(finite, largest, e.scalar(0, x)));
   Value total = e.sum(e.make<graph::ExpOp>(e.sub(x, shift)), axes, /*keepdims=*/true);
   Value result = e.add(e.make<graph::LogOp>(total), shift);
   if (!result || keepdims)

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from .._compat import nn_function
+from . import _operators as operators
 from ._recorder import Recorder, rule
 from ._rules import value_of
 
@@ -68,6 +69,30 @@ def _logaddexp(recorder: Recorder, function: Any, arguments: Any, keywords: Any)
 def _logaddexp2(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
     powers = [torch.pow(2.0, x) for x in (arguments[0], value_of(arguments, keywords, 1, "other", None))]
     return torch.log2(powers[0] + powers[1])
+
+
+@rule(torch.pairwise_distance)
+def _pairwise_distance(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """The older exporter leaves `eps` out."""
+    x1 = value_of(arguments, keywords, 0, "x1", None)
+    apart = x1 - value_of(arguments, keywords, 1, "x2", None) + value_of(arguments, keywords, 3, "eps", 1e-6)
+    return torch.linalg.vector_norm(apart, ord=value_of(arguments, keywords, 2, "p", 2.0), dim=-1,
+                                    keepdim=value_of(arguments, keywords, 4, "keepdim", False))
+
+
+@rule(torch.cosine_similarity)
+def _cosine_similarity(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """PyTorch takes a norm for `eps` where it is smaller, but its gradient for its own."""
+    dim, eps = value_of(arguments, keywords, 2, "dim", 1), value_of(arguments, keywords, 3, "eps", 1e-8)
+
+    def unit(x: Any) -> Any:
+        norm = torch.linalg.vector_norm(x, dim=dim, keepdim=True)
+        return x / (norm + operators.stop_gradient(norm.clamp(min=eps) - norm))
+
+    x1 = value_of(arguments, keywords, 0, "x1", None)
+    x2 = value_of(arguments, keywords, 1, "x2", None)
+    x1, x2 = torch.broadcast_tensors(x1, x2)
+    return (unit(x1) * unit(x2)).sum(dim)
 
 
 @rule(torch.clamp, torch.clip, torch.Tensor.clamp, torch.Tensor.clip)
