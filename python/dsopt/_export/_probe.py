@@ -21,7 +21,7 @@ from ._parameters import gradients_of
 from ._recorder import Seeing
 from ._refused import Refused
 from ._settings import exporting
-from ._state import Kept, State, is_code_of_users, is_generator
+from ._state import Kept, State, is_code_of_users, is_generator, is_same
 
 #: What two runs from one state may differ by, of a loss and of a gradient's norm: rounding of threads, in chaotic models.
 _SAME_LOSS, _SAME_GRADIENT = 1e-4, 1e-2
@@ -98,12 +98,18 @@ class Probe:
         self.state: State
         with exporting(self.model, ()) as self.state:
             outside = Outside()
+            before = [(one, one.data, one.detach().clone()) for one in self.model.parameters()]
             try:
                 first = self._observed(outside)
             except Refused:
                 raise
             except Exception:  # the exporters say what it is
                 return
+            finally:
+                changes = [restored(*one) for one in before]
+            if any(changes):  # likewise
+                return
+            del before
             changed, moved = self.state.changed(), self.state.moved()
             self._refuse_draws(changed)
             if moved:
@@ -236,6 +242,9 @@ class Probe:
         later, runs = self._later(changed), [self._values(changed)]
         for step in range(2 + len(later)):
             self.state.restore_buffers()
+            for kept in self.state.kept:
+                if is_generator(kept.value):
+                    kept.restore()
             torch.random.set_rng_state(self._rng)
             if step >= 2:
                 for set_, value in later[step - 2]:
@@ -313,6 +322,16 @@ class Probe:
             sys.settrace(before)
         self._restore()
         return found[0] if found and found[0] else last[0] or "forward"
+
+
+def restored(parameter: Any, data: Any, value: Any) -> bool:
+    """Makes a parameter what it was; whether it was something else."""
+    if parameter.data_ptr() == data.data_ptr() and is_same(parameter.detach(), value):
+        return False
+    parameter.data = data
+    with torch.no_grad():
+        parameter.data.copy_(value)
+    return True
 
 
 def _put(kept: Kept, place: Any, value: Any) -> None:

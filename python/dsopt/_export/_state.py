@@ -115,7 +115,7 @@ def is_same(a: Any, b: Any) -> bool:
     if isinstance(a, _PLAIN):
         return repr(a) == repr(b)
     if isinstance(a, torch.Tensor):
-        return a.shape == b.shape and a.dtype == b.dtype and bytes_of(a) == bytes_of(b)
+        return a.shape == b.shape and a.dtype == b.dtype and torch.equal(_bits(a), _bits(b))
     if isinstance(a, np.ndarray):
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
     if isinstance(a, (tuple, *_CONTAINERS)) and len(a) == len(b) and len(a) < 64:
@@ -125,9 +125,8 @@ def is_same(a: Any, b: Any) -> bool:
     return False
 
 
-def bytes_of(tensor: Any) -> bytes:
-    tensor = tensor.detach().cpu().resolve_conj().contiguous()
-    return bytes(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else b""
+def _bits(tensor: Any) -> Any:
+    return tensor.detach().resolve_conj().contiguous().reshape(-1).view(torch.uint8)
 
 
 class Kept:
