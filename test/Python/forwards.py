@@ -4,7 +4,6 @@ step, or the forward is refused. By default a few; more of them: ./dev fuzz-pyth
 usage: forwards.py SOURCE BUILD [-seed=N] [-cases=N]
 """
 import importlib.util
-import os
 import sys
 import time
 import warnings

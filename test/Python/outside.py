@@ -233,6 +233,28 @@ for name, (value, forward, words) in held.items():
     print("refused:", name)
 
 
+# A loss that is given is looked at, too, and what is called by hooks.
+class Criterion:
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, outputs, inputs):
+        self.n += 1
+        return outputs * (1 + 0.1 * self.n)
+
+    def hook(self, module, inputs, output):
+        self.n += 1
+        return output * self.n
+
+
+criterion = Criterion()
+refused(lambda: dsopt.export(Net(base, **layers()), example, path("refused.onnx"), loss=criterion), "outside.py:", "'Criterion.n' and depends on it")
+hooked = Net(base, **layers())
+hooked.a.register_forward_hook(criterion.hook)
+refused(lambda: dsopt.export(hooked, example, path("refused.onnx")), "outside.py:", "'Criterion.n' and depends on it")
+check(criterion.n == 0, "a trace in the loss")
+
+
 # What the loss does not read is no reason to refuse, and said where it goes on.
 def counting(m, x, y):
     m.n += 1

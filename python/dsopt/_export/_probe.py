@@ -27,6 +27,7 @@ from ._state import Kept, State, is_code_of_users, is_generator, is_same
 _SAME_LOSS, _SAME_GRADIENT = 1e-4, 1e-2
 #: How many calls further on numbers that forward keeps are looked at.
 _LATER = (7, 1000, 100_000)
+_MOST_ELEMENTS = 500_000_000
 _CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "process_time_ns")
 _ENTROPY = {"urandom", "getrandom"}
 
@@ -91,6 +92,8 @@ class Probe:
     def __init__(self, job: Job):
         self.job, self.model = job, job.model
         self.reads: List[str] = []  # places where forward asks the machine for something
+        #: Of these the loss alone is compared.
+        self.is_large = sum(one.numel() for one in self.model.parameters()) > _MOST_ELEMENTS
 
     def run(self) -> None:
         """Raises where forward depends on what no file would have; the job knows its code afterwards."""
@@ -98,7 +101,7 @@ class Probe:
         self.state: State
         with exporting(self.model, ()) as self.state:
             outside = Outside()
-            before = [(one, one.data, one.detach().clone()) for one in self.model.parameters()]
+            before = [] if self.is_large else [(one, one.data, one.detach().clone()) for one in self.model.parameters()]
             try:
                 first = self._observed(outside)
             except Refused:
@@ -133,8 +136,10 @@ class Probe:
 
     def _run(self, mode: Any = None, outside: Any = None) -> _Result:
         module = self.job.module(mode or contextlib.nullcontext(), outside=outside)
-        loss, found = gradients_of(self.model, lambda: module(*self.job.values))
-        return _Result(loss, {name: one for name, one in found.items()})
+        if self.is_large:
+            with torch.no_grad():
+                return _Result(module(*self.job.values), {})
+        return _Result(*gradients_of(self.model, lambda: module(*self.job.values)))
 
     def _observed(self, outside: Outside) -> _Result:
         """The first run, which finds out what code there is before it runs."""
@@ -150,8 +155,9 @@ class Probe:
                     if is_code_of_users(code):
                         functions = [one for one in gc.get_referrers(code) if isinstance(one, types.FunctionType)] \
                             if [name for name in code.co_freevars if name != "__class__"] else []
-                        self.job.code.append((code, frame.f_globals, functions))
-                        self.state.visit(code, frame.f_globals, functions)
+                        owner = frame.f_locals.get("self") if code.co_varnames[:1] == ("self",) and code.co_argcount else None
+                        self.job.code.append((code, frame.f_globals, functions, owner))
+                        self.state.visit(code, frame.f_globals, functions, owner)
                         outside.visit(code, frame.f_globals)
             elif event == "c_call":
                 name = getattr(argument, "__name__", "")

@@ -217,8 +217,10 @@ class State:
         for one in code:
             self.visit(*one)
 
-    def visit(self, code: Any, names: Dict[str, Any], functions: Any = ()) -> None:
-        """What a piece of code names."""
+    def visit(self, code: Any, names: Dict[str, Any], functions: Any = (), owner: Any = None) -> None:
+        """What a piece of code names, and the object whose method it is."""
+        if owner is not None and isinstance(type(owner), type) and _is_users(type(owner)):
+            self._push(type(owner).__name__, owner, None)
         named = set(_names_in(code))
         self._globals(names, named)
         for function in functions:
