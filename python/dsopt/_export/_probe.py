@@ -125,6 +125,7 @@ class Probe:
                               "what it reads from the clock or the machine is no part of a file; give it as an input")
             if self.reads and self._asks_entropy:
                 raise Refused(f"{self.reads[0]} asks the system for random numbers, which no file can: use torch.rand")
+            self.job.draws = bool(drawn)
             self._refuse_seeded(drawn, seed)
             self._check_dependence(first, noise)
 
