@@ -199,7 +199,6 @@ class State:
         self.iterators: List[Tuple[Callable[[Any], None], Watched, str]] = []
         self.generators: List[Tuple[Callable[[Any], None], Any]] = []
         self._named: Dict[int, Set[str]] = {}
-        self.names = [(module, set(vars(module))) for module in model.modules()]
         self._seen: Set[int] = {id(model)}
         self._model = {id(one) for one in (*model.parameters(), *model.buffers(), *model.modules())}
         self._alive: List[Any] = []
@@ -435,14 +434,6 @@ class State:
                    lambda before, now: [] if repr_of(before) == repr_of(now) else [path])
 
     # What became of it.
-
-    @staticmethod
-    def _differs(tensor: Any, value: Any) -> bool:
-        return not isinstance(tensor, torch.Tensor) or not torch.equal(tensor.detach().nan_to_num(), value.nan_to_num())
-
-    def changed_buffers(self) -> List[str]:
-        """Names of buffers that have another value now."""
-        return [full for module, name, full, _, value in self.buffers if self._differs(buffers_of(module)[name], value)]
 
     def changed(self) -> List[Tuple[Kept, str]]:
         """What has another value now, with the path of what differs; iterators that were moved on, too."""
