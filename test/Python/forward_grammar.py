@@ -22,7 +22,7 @@ PLAIN = [
     "h = torch.where({A} > 0.2, h, torch.zeros(()))", "h = h * ({A} > 0.1).float()", "h = h[{P}]",
     "s, p = {D}, {P}\nh = s * h + (1 - s) * h[p]", "h = h + 0.1 * h[{I8}]", "h = h + self.e.weight[{I4}]",
     "h = h + self.e(torch.randint(0, 4, (8,)))",
-    "h[torch.tensor(np.random.rand(8) < 0.3)] = 0.5",
+    "h = h.clone()\nh[torch.tensor(np.random.rand(8) < 0.3)] = 0.5",
 ]
 LOOPS = [
     "for layer in self.blocks:\n    h = h + torch.tanh(layer(h)) * {D}", "for k in range(3):\n    h = h + 0.1 * k * {A}",

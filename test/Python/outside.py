@@ -233,12 +233,35 @@ for name, (value, forward, words) in held.items():
     print("refused:", name)
 
 
+# A loss that is given is looked at, too, and what is called by hooks.
+class Criterion:
+    def __init__(self):
+        self.n = 0
+
+    def __call__(self, outputs, inputs):
+        self.n += 1
+        return outputs * (1 + 0.1 * self.n)
+
+    def hook(self, module, inputs, output):
+        self.n += 1
+        return output * self.n
+
+
+criterion = Criterion()
+refused(lambda: dsopt.export(Net(base, **layers()), example, path("refused.onnx"), loss=criterion), "outside.py:", "'Criterion.n' and depends on it")
+hooked = Net(base, **layers())
+hooked.a.register_forward_hook(criterion.hook)
+refused(lambda: dsopt.export(hooked, example, path("refused.onnx")), "outside.py:", "'Criterion.n' and depends on it")
+check(criterion.n == 0, "a trace in the loss")
+
+
 # What the loss does not read is no reason to refuse, and said where it goes on.
 def counting(m, x, y):
     m.n += 1
     if not hasattr(m, "made"):
         m.made = torch.ones(8)
     m.took = time.time()
+    x = x + torch.randn(8, 6, generator=m.g)
     return F.cross_entropy(m.o(torch.tanh(m.a(x)) * m.made), y)
 
 
@@ -279,7 +302,7 @@ for exporter in ("dynamo", "torchscript"):
     print("kept:", exporter)
 
 quiet = Net(counting, **layers())
-quiet.n = 0
+quiet.n, quiet.g = 0, torch.Generator()
 report, lines = told(lambda: dsopt.export(quiet, example, path("quiet.onnx")))
 check(len(lines) == 1 and "forward changes n, took, which the loss does not read" in lines[0] and quiet.n == 0 and not hasattr(quiet, "made"), lines)
 

@@ -40,6 +40,8 @@ class Program(Draws):
         elif name in ("randn", "randn_like"):
             second = uniform(tuple(like.shape), number, which=1, **self.key)
             value = np.sqrt(-2 * np.log(1 - first)) * np.cos(2 * math.pi * second)
+        elif name == "bernoulli":
+            value = first < arguments[0].detach().double().numpy()
         elif name == "randperm":
             value = np.argsort(first, kind="stable")
         elif name == "randint":

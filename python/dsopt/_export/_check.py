@@ -291,15 +291,16 @@ def _is_as_good(mine: Numbers, others: List[Numbers], exact: Numbers, factor: fl
 
 
 def check_decisions(job: Job, decided: Mapping[str, Any], draws: Draws) -> None:
-    """Raises where an exporter followed what Python decided by values, and other values decide otherwise."""
+    """Raises where an exporter followed what Python decided by values, and other values or draws decide otherwise."""
     if not decided:
         return
     seen: List[Dict[str, List[Any]]] = []
     for seed in range(_DECISIONS):
         for inputs in [job.tensors] if seed == 0 else other_values(job.tensors, torch.Generator().manual_seed(seed)):
-            mode = Reference(job.model, draws)
+            mode = Reference(job.model, draws if seed == 0 else Draws(keeps=True))
             try:
                 with exporting(job.model, job.code), torch.no_grad():
+                    torch.manual_seed(seed)
                     job.module(mode)(*(inputs[name] for name in job.names))
             except Exception:  # values that mean nothing to this model
                 continue

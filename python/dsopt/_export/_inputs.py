@@ -142,13 +142,14 @@ class Job:
                               "which is the loss's name" if name == "loss" else "which is an input's name"))
         self.left_out: List[str] = []  #: parameters that are not to be trained, though they could
         self.code: List[Any] = []  #: pieces of code that forward runs, with their globals and functions
+        self.draws = True  #: whether forward draws anything
         self.told: List[str] = []  #: what there is to warn about
 
     def outside(self, mode: Any) -> Any:
         """What makes draws of NumPy and Python PyTorch's, where `mode` sees these."""
         from ._outside import Outside
 
-        return Outside(self.code, mode if getattr(mode, "writes", False) else None)
+        return Outside(self.code, mode if getattr(mode, "writes", False) else None, self.draws)
 
     def module(self, mode: Any, model: Any = None, outside: Any = None) -> Any:
         """A module of the tensors in order whose output is the loss, with the other outputs, where `mode` writes a

@@ -5,10 +5,11 @@ numbers or arrays that NumPy and Python give, of what PyTorch has drawn, so that
 """
 from __future__ import annotations
 
-import builtins
+import dis
 import math
 import random
 import sys
+import types
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import numpy as np
@@ -151,6 +152,14 @@ class _Casting(type):
         return issubclass(kind, cls.kind)
 
 
+def _calls_alone(code: Any, name: str) -> bool:
+    """Whether code calls what a name is, and does nothing else with it: `dtype=float` is another use. Python says so
+    from 3.11 on."""
+    uses = [one for one in dis.get_instructions(code) if one.opname in ("LOAD_GLOBAL", "LOAD_NAME") and one.argval == name]
+    return all("NULL" in one.argrepr for one in uses) and all(
+        _calls_alone(one, name) for one in code.co_consts if isinstance(one, types.CodeType))
+
+
 class _Float(metaclass=_Casting):
     kind, cast = float, staticmethod(lambda value: value.reshape(()).to(torch.float32))
 
@@ -163,9 +172,9 @@ class _Int(metaclass=_Casting):
 class Outside:
     """Active while the model's forward runs: draws of NumPy and Python are PyTorch's."""
 
-    def __init__(self, code: Any = (), recorder: Any = None):
-        #: Pieces of code with their globals, of which some are replaced.
-        self.code, self.recorder = list(code), recorder
+    def __init__(self, code: Any = (), recorder: Any = None, draws: bool = True):
+        #: Pieces of code with their globals, of which some are replaced; whether anything is drawn.
+        self.code, self.recorder, self.draws = list(code), recorder, draws
         self.count = 0  #: of draws
 
     def __enter__(self) -> "Outside":
@@ -185,6 +194,12 @@ class Outside:
             self._replace(torch.Tensor, "astype", lambda tensor, dtype, **_: tensor.to(_dtype(dtype)))
         for code, names, *_ in self.code:
             self.visit(code, names)
+        if self.recorder is not None and self.draws:
+            for kind, casting in (("float", _Float), ("int", _Int)):
+                spaces = {id(names): names for code, names, *_ in self.code if kind in code.co_names and kind not in names}
+                used = {id(names) for code, names, *_ in self.code if not _calls_alone(code, kind)}
+                for key in spaces.keys() - used:
+                    self._replace(spaces[key], kind, casting)
         _active.append(self)
         return self
 
@@ -222,9 +237,6 @@ class Outside:
                 self._replace(names, name, self._known[id(value)])
             elif value is not None and is_span_mask(value):
                 self._replace(names, name, self._call(span_mask, getattr(value, "__name__", name)))
-            elif self.recorder is not None and name in ("float", "int") and name not in names and \
-                    isinstance(names.get("__builtins__"), (dict, type(builtins))):
-                self._replace(names, name, _Float if name == "float" else _Int)
 
     def is_drawn(self, tensor: Any) -> bool:
         return self.recorder is not None and self.recorder.is_drawn(tensor)

@@ -21,12 +21,13 @@ from ._parameters import gradients_of
 from ._recorder import Seeing
 from ._refused import Refused
 from ._settings import exporting
-from ._state import Kept, State, is_code_of_users, is_generator
+from ._state import Kept, State, is_code_of_users, is_generator, is_same
 
 #: What two runs from one state may differ by, of a loss and of a gradient's norm: rounding of threads, in chaotic models.
 _SAME_LOSS, _SAME_GRADIENT = 1e-4, 1e-2
 #: How many calls further on numbers that forward keeps are looked at.
 _LATER = (7, 1000, 100_000)
+_MOST_ELEMENTS = 500_000_000
 _CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time", "process_time_ns")
 _ENTROPY = {"urandom", "getrandom"}
 
@@ -91,6 +92,8 @@ class Probe:
     def __init__(self, job: Job):
         self.job, self.model = job, job.model
         self.reads: List[str] = []  # places where forward asks the machine for something
+        #: Of these the loss alone is compared.
+        self.is_large = sum(one.numel() for one in self.model.parameters()) > _MOST_ELEMENTS
 
     def run(self) -> None:
         """Raises where forward depends on what no file would have; the job knows its code afterwards."""
@@ -98,12 +101,18 @@ class Probe:
         self.state: State
         with exporting(self.model, ()) as self.state:
             outside = Outside()
+            before = [] if self.is_large else [(one, one.data, one.detach().clone()) for one in self.model.parameters()]
             try:
                 first = self._observed(outside)
             except Refused:
                 raise
             except Exception:  # the exporters say what it is
                 return
+            finally:
+                changes = [restored(*one) for one in before]
+            if any(changes):  # likewise
+                return
+            del before
             changed, moved = self.state.changed(), self.state.moved()
             self._refuse_draws(changed)
             if moved:
@@ -116,6 +125,7 @@ class Probe:
                               "what it reads from the clock or the machine is no part of a file; give it as an input")
             if self.reads and self._asks_entropy:
                 raise Refused(f"{self.reads[0]} asks the system for random numbers, which no file can: use torch.rand")
+            self.job.draws = bool(drawn)
             self._refuse_seeded(drawn, seed)
             self._check_dependence(first, noise)
 
@@ -127,8 +137,10 @@ class Probe:
 
     def _run(self, mode: Any = None, outside: Any = None) -> _Result:
         module = self.job.module(mode or contextlib.nullcontext(), outside=outside)
-        loss, found = gradients_of(self.model, lambda: module(*self.job.values))
-        return _Result(loss, {name: one for name, one in found.items()})
+        if self.is_large:
+            with torch.no_grad():
+                return _Result(module(*self.job.values), {})
+        return _Result(*gradients_of(self.model, lambda: module(*self.job.values)))
 
     def _observed(self, outside: Outside) -> _Result:
         """The first run, which finds out what code there is before it runs."""
@@ -144,8 +156,9 @@ class Probe:
                     if is_code_of_users(code):
                         functions = [one for one in gc.get_referrers(code) if isinstance(one, types.FunctionType)] \
                             if [name for name in code.co_freevars if name != "__class__"] else []
-                        self.job.code.append((code, frame.f_globals, functions))
-                        self.state.visit(code, frame.f_globals, functions)
+                        owner = frame.f_locals.get("self") if code.co_varnames[:1] == ("self",) and code.co_argcount else None
+                        self.job.code.append((code, frame.f_globals, functions, owner))
+                        self.state.visit(code, frame.f_globals, functions, owner)
                         outside.visit(code, frame.f_globals)
             elif event == "c_call":
                 name = getattr(argument, "__name__", "")
@@ -236,6 +249,9 @@ class Probe:
         later, runs = self._later(changed), [self._values(changed)]
         for step in range(2 + len(later)):
             self.state.restore_buffers()
+            for kept in self.state.kept:
+                if is_generator(kept.value):
+                    kept.restore()
             torch.random.set_rng_state(self._rng)
             if step >= 2:
                 for set_, value in later[step - 2]:
@@ -313,6 +329,16 @@ class Probe:
             sys.settrace(before)
         self._restore()
         return found[0] if found and found[0] else last[0] or "forward"
+
+
+def restored(parameter: Any, data: Any, value: Any) -> bool:
+    """Makes a parameter what it was; whether it was something else."""
+    if parameter.data_ptr() == data.data_ptr() and is_same(parameter.detach(), value):
+        return False
+    parameter.data = data
+    with torch.no_grad():
+        parameter.data.copy_(value)
+    return True
 
 
 def _put(kept: Kept, place: Any, value: Any) -> None:

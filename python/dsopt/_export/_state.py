@@ -115,7 +115,7 @@ def is_same(a: Any, b: Any) -> bool:
     if isinstance(a, _PLAIN):
         return repr(a) == repr(b)
     if isinstance(a, torch.Tensor):
-        return a.shape == b.shape and a.dtype == b.dtype and bytes_of(a) == bytes_of(b)
+        return a.shape == b.shape and a.dtype == b.dtype and torch.equal(_bits(a), _bits(b))
     if isinstance(a, np.ndarray):
         return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
     if isinstance(a, (tuple, *_CONTAINERS)) and len(a) == len(b) and len(a) < 64:
@@ -125,9 +125,8 @@ def is_same(a: Any, b: Any) -> bool:
     return False
 
 
-def bytes_of(tensor: Any) -> bytes:
-    tensor = tensor.detach().cpu().resolve_conj().contiguous()
-    return bytes(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else b""
+def _bits(tensor: Any) -> Any:
+    return tensor.detach().resolve_conj().contiguous().reshape(-1).view(torch.uint8)
 
 
 class Kept:
@@ -200,7 +199,6 @@ class State:
         self.iterators: List[Tuple[Callable[[Any], None], Watched, str]] = []
         self.generators: List[Tuple[Callable[[Any], None], Any]] = []
         self._named: Dict[int, Set[str]] = {}
-        self.names = [(module, set(vars(module))) for module in model.modules()]
         self._seen: Set[int] = {id(model)}
         self._model = {id(one) for one in (*model.parameters(), *model.buffers(), *model.modules())}
         self._alive: List[Any] = []
@@ -218,8 +216,10 @@ class State:
         for one in code:
             self.visit(*one)
 
-    def visit(self, code: Any, names: Dict[str, Any], functions: Any = ()) -> None:
-        """What a piece of code names."""
+    def visit(self, code: Any, names: Dict[str, Any], functions: Any = (), owner: Any = None) -> None:
+        """What a piece of code names, and the object whose method it is."""
+        if owner is not None and isinstance(type(owner), type) and _is_users(type(owner)):
+            self._push(type(owner).__name__, owner, None)
         named = set(_names_in(code))
         self._globals(names, named)
         for function in functions:
@@ -434,14 +434,6 @@ class State:
                    lambda before, now: [] if repr_of(before) == repr_of(now) else [path])
 
     # What became of it.
-
-    @staticmethod
-    def _differs(tensor: Any, value: Any) -> bool:
-        return not isinstance(tensor, torch.Tensor) or not torch.equal(tensor.detach().nan_to_num(), value.nan_to_num())
-
-    def changed_buffers(self) -> List[str]:
-        """Names of buffers that have another value now."""
-        return [full for module, name, full, _, value in self.buffers if self._differs(buffers_of(module)[name], value)]
 
     def changed(self) -> List[Tuple[Kept, str]]:
         """What has another value now, with the path of what differs; iterators that were moved on, too."""
