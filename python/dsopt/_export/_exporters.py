@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from .._compat import export_by_torchscript, sizes_as_symbols
 from . import _operators as operators
+from ._cache import kept
 from ._graph import is_the_models
 from ._inputs import Job, shape_list
 from ._refused import Refused, chain_of, refusal_in
@@ -40,13 +41,16 @@ def _dynamo(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequ
     with sizes_as_symbols(needed=shapes is not None):
         program = torch.export.export(wrapped, tuple(values), strict=False,
                                       dynamic_shapes=None if shapes is None else {"values": tuple(shapes)})
-    try:
-        written = torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss", *outputs],
-                                    opset_version=opset, dynamo=True, optimize=False, verbose=False,
-                                    custom_translation_table=operators.translations())
-    except Exception as error:
-        raise ExportFailed(_lines_of(program, str(error))) from error
-    return Exported(written.model_proto, "dynamo", "")
+
+    def write() -> Any:
+        try:
+            return torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss", *outputs],
+                                     opset_version=opset, dynamo=True, optimize=False, verbose=False,
+                                     custom_translation_table=operators.translations()).model_proto
+        except Exception as error:
+            raise ExportFailed(_lines_of(program, str(error))) from error
+
+    return Exported(kept(program, (list(names), list(outputs), opset), write), "dynamo", "")
 
 
 def _lines_of(program: Any, text: str) -> str:
