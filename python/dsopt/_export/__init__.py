@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .._tools import need
 from ._inputs import named_inputs, pick_loss
+from ._progress import Progress
 from ._refused import NoLoss, Refused
 
 __all__ = ["ExportReport", "NoLoss", "Refused", "export", "named_inputs", "pick_loss"]
@@ -61,7 +62,8 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
     from ._write import write
 
     path = os.fspath(path)
-    report, told = write(model, example_inputs, path, loss, opset, dynamic_shapes, exporter, check, optimizer, outputs)
+    with Progress() as progress:
+        report, told = write(model, example_inputs, path, loss, opset, dynamic_shapes, exporter, check, optimizer, outputs, progress)
     for line in told:
         warnings.warn(line, stacklevel=2)
     return report
