@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from .._tools import need
 from ._inputs import named_inputs, pick_loss
+from ._progress import Progress
 from ._refused import NoLoss, Refused
 
 __all__ = ["ExportReport", "NoLoss", "Refused", "export", "named_inputs", "pick_loss"]
@@ -45,8 +46,8 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
                     program's, unless `dynamic_shapes` (as torch.onnx.export takes them, one for each input) says more.
                     What is no tensor (use_cache=False) is fixed.
     loss            loss(outputs, inputs) -> scalar. forward then gets of the inputs what its signature has; the loss gets
-                    all of them, labels too (the second element of a tuple is inputs["labels"]). Without it, forward has to return the loss, or an output with
-                    `.loss`, as models of transformers do when they are given labels.
+                    all of them, labels too (the second element of a tuple is inputs["labels"]). Without it, forward has
+                    to return the loss, or an output with `.loss`, as models of transformers do when they are given labels.
     exporter        PyTorch's: "dynamo", or "torchscript", its older one; by default the first that works.
     check           compares loss and gradients with PyTorch's, on the example and on other values (docs/Export.md)
     optimizer       a new torch.optim optimizer: its kind, its rates and what its groups say are in the file as defaults
@@ -61,7 +62,8 @@ def export(model: Any, example_inputs: Any, path: "os.PathLike[str] | str", *,
     from ._write import write
 
     path = os.fspath(path)
-    report, told = write(model, example_inputs, path, loss, opset, dynamic_shapes, exporter, check, optimizer, outputs)
+    with Progress() as progress:
+        report, told = write(model, example_inputs, path, loss, opset, dynamic_shapes, exporter, check, optimizer, outputs, progress)
     for line in told:
         warnings.warn(line, stacklevel=2)
     return report

@@ -14,8 +14,10 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 from .._compat import export_by_torchscript, sizes_as_symbols
 from . import _operators as operators
+from ._cache import kept
 from ._graph import is_the_models
 from ._inputs import Job, shape_list
+from ._progress import Progress
 from ._refused import Refused, chain_of, refusal_in
 from ._settings import needed_settings, other_settings, set_all
 
@@ -33,20 +35,25 @@ class Exported:
 
 
 def _dynamo(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequence[str], opset: int,
-            dynamic_shapes: Any) -> Exported:
+            dynamic_shapes: Any, progress: Progress) -> Exported:
     import torch
 
     shapes = shape_list(names, dynamic_shapes)
-    with sizes_as_symbols(needed=shapes is not None):
+    with sizes_as_symbols(needed=shapes is not None), progress.doing("tracing forward (torch.export)"):
         program = torch.export.export(wrapped, tuple(values), strict=False,
                                       dynamic_shapes=None if shapes is None else {"values": tuple(shapes)})
-    try:
-        written = torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss", *outputs],
-                                    opset_version=opset, dynamo=True, optimize=False, verbose=False,
-                                    custom_translation_table=operators.translations())
-    except Exception as error:
-        raise ExportFailed(_lines_of(program, str(error))) from error
-    return Exported(written.model_proto, "dynamo", "")
+
+    def write() -> Any:
+        count = len(program.graph.nodes)
+        try:
+            with progress.doing(f"writing {count:,} operations of PyTorch as ONNX (torch.onnx.export)"):
+                return torch.onnx.export(program, (), None, input_names=list(names), output_names=["loss", *outputs],
+                                         opset_version=opset, dynamo=True, optimize=False, verbose=False,
+                                         custom_translation_table=operators.translations()).model_proto
+        except Exception as error:
+            raise ExportFailed(_lines_of(program, str(error))) from error
+
+    return Exported(kept(program, (list(names), list(outputs), opset), write), "dynamo", "")
 
 
 def _lines_of(program: Any, text: str) -> str:
@@ -60,7 +67,7 @@ def _lines_of(program: Any, text: str) -> str:
 
 
 def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], outputs: Sequence[str], opset: int,
-            dynamic_shapes: Any) -> Exported:
+                 dynamic_shapes: Any, progress: Progress) -> Exported:
     import onnx
     import torch
 
@@ -71,8 +78,9 @@ def _torchscript(wrapped: Any, values: List[Any], names: Sequence[str], outputs:
     mode, wrapped.training = wrapped.training, True
     buffer = io.BytesIO()
     try:
-        export_by_torchscript(wrapped, tuple(values), buffer, input_names=list(names), output_names=["loss", *outputs],
-                              opset_version=opset, training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
+        with progress.doing("tracing and writing forward (PyTorch's older exporter)"):
+            export_by_torchscript(wrapped, tuple(values), buffer, input_names=list(names), output_names=["loss", *outputs],
+                                  opset_version=opset, training=torch.onnx.TrainingMode.PRESERVE, do_constant_folding=False)
     finally:
         wrapped.training = mode
     return Exported(onnx.load_from_string(buffer.getvalue()), "torchscript", "")
@@ -82,7 +90,7 @@ EXPORTERS: Dict[str, Callable[..., Exported]] = {"dynamo": _dynamo, "torchscript
 
 
 def run_exporters(traced: Callable[[], Any], job: Job, opset: int, dynamic_shapes: Any,
-                  exporter: Optional[str]) -> "tuple[Exported, List[str]]":
+                  exporter: Optional[str], progress: Progress) -> "tuple[Exported, List[str]]":
     """What the first exporter wrote that works, and a line on each that did not. `traced` makes the module that
     is exported."""
     choices = [exporter] if exporter else [name for name in EXPORTERS if name == "dynamo" or dynamic_shapes is None]
@@ -96,7 +104,7 @@ def run_exporters(traced: Callable[[], Any], job: Job, opset: int, dynamic_shape
             with stack, _silence() as said:
                 try:
                     exported = EXPORTERS[name](traced(), list(job.values), job.names, job.output_names, opset,
-                                                    dynamic_shapes)
+                                               dynamic_shapes, progress)
                     exported.settings = words
                     return exported, failures
                 except Exception as error:

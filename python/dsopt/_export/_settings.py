@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Iterator, List, Tuple
 
 from .._compat import sets_experts, setting_key
 from ._state import State
@@ -35,13 +35,13 @@ def _unchecked() -> Iterator[None]:
     """Distributions take what they are given: they look at values, which no program can."""
     import torch
 
-    kind = torch.distributions.Distribution
-    before: Dict[str, Any] = {}
-    named = {"_validate_args": False, "_validate_sample": lambda self, value: None,
-             "__init__": lambda self, batch_shape=torch.Size(), event_shape=torch.Size(), validate_args=None:
-             before["__init__"](self, batch_shape, event_shape, validate_args=False)}
-    before.update((name, kind.__dict__[name]) for name in named)
-    for name, value in named.items():
+    kind: Any = torch.distributions.Distribution
+    before = {name: kind.__dict__[name] for name in ("_validate_args", "_validate_sample", "__init__")}
+
+    def build(self: Any, batch_shape: Any = torch.Size(), event_shape: Any = torch.Size(), validate_args: Any = None) -> None:
+        before["__init__"](self, batch_shape, event_shape, validate_args=False)
+
+    for name, value in (("_validate_args", False), ("_validate_sample", lambda self, value: None), ("__init__", build)):
         setattr(kind, name, value)
     try:
         yield

@@ -26,6 +26,7 @@ from ._operators import DOMAIN, VERSION
 from ._optimizer import optimizer_options
 from ._probe import Probe
 from ._parameters import Found, check_values, gradients_of, match, own_names, rename, rows_of
+from ._progress import Progress
 from ._random import Draws
 from ._recorder import Recorder
 from ._refused import Refused
@@ -62,14 +63,14 @@ def _padding(recorder: Recorder, names: Dict[str, str]) -> List[str]:
 class _Writer:
     """One export under way."""
 
-    def __init__(self, job: Job, path: str, opset: int, dynamic_shapes: Any, exporter: Optional[str]):
-        self.job, self.path, self.opset = job, path, opset
+    def __init__(self, job: Job, path: str, opset: int, dynamic_shapes: Any, exporter: Optional[str], progress: Progress):
+        self.job, self.path, self.opset, self.progress = job, path, opset, progress
         self.folder = os.path.dirname(os.path.abspath(path))
         self.told: List[str] = []
         self.unused: List[str] = []
         self.options: Dict[str, Any] = {}
         with exporting(job.model, job.code):
-            self.exported, self.failures = run_exporters(self._traced, job, opset, dynamic_shapes, exporter)
+            self.exported, self.failures = run_exporters(self._traced, job, opset, dynamic_shapes, exporter, progress)
         self.proto, self.graph = self.exported.proto, self.exported.proto.graph
 
     def _traced(self) -> Any:
@@ -193,7 +194,7 @@ class _Writer:
         with exporting(self.job.model, self.job.code), torch.no_grad():
             self.job.module(Reference(self.job.model, draws))(*self.job.values)
         with tempfile.TemporaryDirectory(prefix="dsopt-check-") as folder:
-            other = _Fixed(self.job, os.path.join(folder, "model.onnx"), self.opset, draws, self.exported.exporter)
+            other = _Fixed(self.job, os.path.join(folder, "model.onnx"), self.opset, draws, self.exported.exporter, self.progress)
             other.match()
             other.fold()
             other.name()
@@ -205,9 +206,9 @@ class _Writer:
 class _Fixed(_Writer):
     """An export in which nothing is drawn: the numbers are there."""
 
-    def __init__(self, job: Job, path: str, opset: int, draws: Draws, exporter: str):
+    def __init__(self, job: Job, path: str, opset: int, draws: Draws, exporter: str, progress: Progress):
         self.draws = draws
-        super().__init__(job, path, opset, None, exporter)
+        super().__init__(job, path, opset, None, exporter, progress)
 
     def _traced(self) -> Any:
         self.recorder = Recorder(self.job.model, self.draws)
@@ -215,14 +216,15 @@ class _Fixed(_Writer):
 
 
 def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dynamic_shapes: Any,
-          exporter: Optional[str], compares: bool, optimizer: Any, outputs: Any) -> Tuple[ExportReport, List[str]]:
+          exporter: Optional[str], compares: bool, optimizer: Any, outputs: Any,
+          progress: Progress) -> Tuple[ExportReport, List[str]]:
     """Writes the file; the report, and what there is to warn about."""
     if exporter is not None and exporter not in EXPORTERS:
         raise ValueError(f"exporter={exporter!r}: expected one of {', '.join(EXPORTERS)}")
     refuse_what_no_file_holds(model)
     job = Job(model, example_inputs, loss, outputs)
     Probe(job).run()
-    writer = _Writer(job, path, opset, dynamic_shapes, exporter)
+    writer = _Writer(job, path, opset, dynamic_shapes, exporter, progress)
     exported, told = writer.exported, writer.told
     told.extend(job.told)
     if writer.failures:
@@ -249,7 +251,8 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
     checked = "not compared with PyTorch: check=False"
     if compares:
         try:
-            checked = writer.check()
+            with progress.doing("comparing the file with PyTorch, for which it is compiled (check=False does without)"):
+                checked = writer.check()
         except Exception:
             writer.remove()
             raise
