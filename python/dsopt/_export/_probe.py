@@ -156,7 +156,7 @@ class Probe:
                     if is_code_of_users(code):
                         functions = [one for one in gc.get_referrers(code) if isinstance(one, types.FunctionType)] \
                             if [name for name in code.co_freevars if name != "__class__"] else []
-                        owner = frame.f_locals.get("self") if code.co_varnames[:1] == ("self",) and code.co_argcount else None
+                        owner = frame.f_locals.get("self") if code.co_varnames[:1] == ("self",) and code.co_argcount and code.co_name != "__init__" else None
                         self.job.code.append((code, frame.f_globals, functions, owner))
                         self.state.visit(code, frame.f_globals, functions, owner)
                         outside.visit(code, frame.f_globals)

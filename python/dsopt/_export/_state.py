@@ -304,8 +304,10 @@ class State:
                 if space.get(name, _ABSENT) is not value:
                     put(name, value)
 
-        put = set_ or space.__setitem__
-        delete = (lambda name: delattr(owner, name)) if isinstance(owner, type) else space.__delitem__
+        # Dicts that forbid changes, as outputs of models do, are changed by what they are made of.
+        kind: Any = collections.OrderedDict if isinstance(space, collections.OrderedDict) else dict
+        put = set_ or functools.partial(kind.__setitem__, space)
+        delete = (lambda name: delattr(owner, name)) if isinstance(owner, type) else functools.partial(kind.__delitem__, space)
         saved = now()
         self._keep(path(""), what, owner, saved, load, now, _differing(path))
         for name, value in saved.items():
