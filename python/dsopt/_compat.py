@@ -131,6 +131,11 @@ def buffers_of(module: Any) -> Dict[str, Any]:
     return found
 
 
+def uncompiled(model: Any) -> Any:
+    """OptimizedModule._orig_mod: the model that torch.compile was given, whose forward says what it takes; else the model."""
+    return getattr(model, "_orig_mod", model)
+
+
 def has_gradient_hook(parameter: Any) -> bool:
     """Tensor._backward_hooks and _post_accumulate_grad_hooks: empty where nobody has registered one."""
     use = "see hooks on gradients"

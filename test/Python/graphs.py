@@ -4,7 +4,6 @@ the weights of now; an edited method, another size, another line, another consta
 usage: graphs.py SOURCE BUILD
 """
 import os
-import sys
 
 from exports import batches, check, folder, path
 import onnx
@@ -12,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 import dsopt
-from dsopt._export import _exporters
 
 os.environ["DSOPT_CACHE"] = os.path.join(folder, "cache")
 x, y = batches()
@@ -37,7 +35,6 @@ def counted(*arguments, **keywords):
     return write(*arguments, **keywords)
 
 
-_exporters.torch = torch  # what the exporter imports
 torch.onnx.export = counted
 
 
@@ -101,4 +98,4 @@ for _ in range(2):
     export(False, "an operator of one's own", source=SOURCE.replace("self.a(x)", "torch.ops.graphs_test.twice(self.a(x))"))
 os.environ["DSOPT_CACHE"] = "off"
 export(False, "nothing is kept", change=same_weights)
-sys.stdout.write("passed\n")
+print("passed")

@@ -5,13 +5,13 @@ import contextlib
 import inspect
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from .._compat import tree_leaves
+from .._compat import tree_leaves, uncompiled
 from ._refused import NoLoss, Refused
 
 
 def _signature(model: Any) -> Mapping[str, inspect.Parameter]:
     """The arguments of a model's forward; of a compiled one's too."""
-    return inspect.signature(getattr(model, "_orig_mod", model).forward).parameters
+    return inspect.signature(uncompiled(model).forward).parameters
 
 
 def named_inputs(model: Any, example_inputs: Any, loss: Optional[Callable[..., Any]] = None) -> Dict[str, Any]:
