@@ -16,7 +16,7 @@ namespace dsopt::onnx_import {
 /// Functions that call each other to this depth, and nodes that they give in all, with calls among them: of
 /// two calls in each function follow 2^depth.
 static constexpr int kMaxDepth = 64;
-static constexpr int64_t kMaxNodes = 1 << 20, kMaxBytes = 1 << 27;
+static constexpr int64_t kMaxNodes = 1 << 18, kMaxBytes = 1 << 27;
 
 namespace {
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
@@ -185,7 +185,7 @@ LogicalResult Inliner::call(const onnx::NodeProto &node, const onnx::FunctionPro
         name = renamed(name);
     bytes += copy.ByteSizeLong();
     if (++nodes > kMaxNodes || bytes > kMaxBytes)
-      return refuse("the model's functions give more than 2^20 nodes, or 128 MiB of them");
+      return refuse("the model's functions give more than 2^18 nodes, or 128 MiB of them");
   }
   for (auto &[from, to] : aliases) {
     onnx::NodeProto &identity = *body.Add();
