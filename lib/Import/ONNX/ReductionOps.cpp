@@ -70,8 +70,8 @@ static Value l2(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) 
 static Value logSum(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
   return n.e.make<graph::LogOp>(n.e.sum(x, axes, keepdims));
 }
-/// Relative to the largest element, so that no exponential overflows. What that adds to the gradient is what it
-/// takes away again.
+/// Relative to the largest element, so that no exponential overflows. What that adds to the gradient is what
+/// it takes away again.
 static Value logSumExp(NodeBuilder &n, Value x, ArrayRef<int64_t> axes, bool keepdims) {
   Emitter &e = n.e;
   Value largest = e.reduce<graph::ReduceMaxOp>(x, axes, /*keepdims=*/true);
