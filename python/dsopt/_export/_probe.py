@@ -148,15 +148,21 @@ class Probe:
         self._rng = torch.random.get_rng_state()
         self._asks_entropy = False
 
+        fresh: Dict[int, Any] = {}  # objects that forward itself makes
+
         def profile(frame: Any, event: str, argument: Any) -> None:
             code = frame.f_code
             if event == "call":
+                makes = code.co_name in ("__init__", "__post_init__")
+                own = frame.f_locals.get("self") if (makes or code not in seen) and code.co_varnames[:1] == ("self",) else None
+                if makes and own is not None:
+                    fresh[id(own)] = own
                 if code not in seen:
                     seen[code] = None
                     if is_code_of_users(code):
                         functions = [one for one in gc.get_referrers(code) if isinstance(one, types.FunctionType)] \
                             if [name for name in code.co_freevars if name != "__class__"] else []
-                        owner = frame.f_locals.get("self") if code.co_varnames[:1] == ("self",) and code.co_argcount and code.co_name != "__init__" else None
+                        owner = None if id(own) in fresh or isinstance(own, (dict, list, set, tuple)) else own
                         self.job.code.append((code, frame.f_globals, functions, owner))
                         self.state.visit(code, frame.f_globals, functions, owner)
                         outside.visit(code, frame.f_globals)
@@ -185,8 +191,8 @@ class Probe:
             unit = 10 ** 9 if name.endswith("_ns") else 1
             return lambda: old[name]() + offset.randrange(10 ** 5, 10 ** 8) * unit
 
-        spaces = [(names, name) for _, names, *_ in self.job.code for name in names if names[name] in old.values()] \
-            if self.reads else []
+        clocks = set(map(id, old.values()))
+        spaces = [(names, name) for _, names, *_ in self.job.code for name in names if id(names[name]) in clocks] if self.reads else []
         patched = [(vars(time), name) for name in old] + spaces
         before = [(space, name, space[name]) for space, name in patched]
         try:
@@ -302,22 +308,25 @@ class Probe:
         self._restore()
         watched = next((one for _, one, name in self.state.iterators if name == path), None)
         found: List[str] = []
-        last: List[str] = [""]
+        last: Dict[Any, int] = {}  # by frame, the line that it is in
 
         def differs() -> bool:
             return bool(kept.changes()) if kept is not None else watched is not None and watched.at > 0
 
-        def line(frame: Any, event: str, argument: Any) -> Any:
+        def note(frame: Any, line: int) -> None:
+            found.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}")
+
+        def inside(frame: Any, event: str, argument: Any) -> Any:
             if found:
                 return None
-            if differs():
-                found.append(last[0])
+            if event in ("line", "return") and differs():
+                note(frame, last.get(frame, frame.f_lineno))
                 return None
-            last[0] = f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
-            return line
+            last[frame] = frame.f_lineno
+            return inside
 
         def call(frame: Any, event: str, argument: Any) -> Any:
-            return line if not found and is_code_of_users(frame.f_code) else None
+            return inside if not found and is_code_of_users(frame.f_code) else None
 
         before = sys.gettrace()
         sys.settrace(call)
@@ -328,7 +337,7 @@ class Probe:
         finally:
             sys.settrace(before)
         self._restore()
-        return found[0] if found and found[0] else last[0] or "forward"
+        return found[0] if found else "forward"
 
 
 def restored(parameter: Any, data: Any, value: Any) -> bool:
