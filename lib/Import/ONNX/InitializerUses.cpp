@@ -206,6 +206,16 @@ bool InitializerUses::isMask(ArrayRef<Use> uses, const TensorValues &elements) c
          (elements.any(hides) && elements.all([&](double value) { return hides(value) || value == 0; }));
 }
 
+/// Whether constants say where an operator puts its input among constants: a sparse table written in full.
+bool InitializerUses::isEntry(const Use &use) const {
+  if (!use.op().starts_with("Scatter") || use.input != 2)
+    return false;
+  const onnx::NodeProto *data = values.producer(use.node->input(0));
+  bool isKnown = data ? data->op_type() == "ConstantOfShape" || data->op_type() == "Constant"
+                      : values.initializer(use.node->input(0)) != nullptr;
+  return isKnown && values.initializer(use.node->input(1));
+}
+
 /// An epsilon keeps a root, a logarithm or a divisor from zero.
 bool InitializerUses::isEpsilon(const Use &use, double value) const {
   bool isGuard = use.op() == "Add" || use.op() == "Max" || (use.op() == "Clip" && use.input == 1);
@@ -328,6 +338,8 @@ Purpose InitializerUses::purpose(const onnx::TensorProto &tensor) const {
     if (isConstant)
       return {Purpose::Constant, why.str()};
   }
+  if (!uses.empty() && llvm::all_of(uses, [&](const Use &use) { return isEntry(use); }))
+    return {Purpose::ClosedForm, "entries of a sparse table"};
   // An exponent or a logarithm of a constant would be a constant itself.
   bool isComputed = !uses.empty() && llvm::all_of(uses, [](const Use &use) {
     return use.node->input_size() == 1 && use.op() != "Concat";

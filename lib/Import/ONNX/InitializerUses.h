@@ -48,6 +48,7 @@ private:
   bool leadsTo(llvm::StringRef value, llvm::StringRef op, int steps) const;
   bool isScore(llvm::StringRef value, int steps) const;
   bool isMask(llvm::ArrayRef<Use> uses, const TensorValues &elements) const;
+  bool isEntry(const Use &use) const;
   bool isEpsilon(const Use &use, double value) const;
   llvm::StringRef constantUse(const Use &use, double value, bool isOne) const;
   llvm::StringRef unlike(llvm::ArrayRef<Use> uses) const;

@@ -216,6 +216,12 @@ case("no_lengths", ["a = Mul x lengths", "z = MatMul a u"], {"u": rand(40, 3), "
 case("counts", ["a = Div x counts", "z = MatMul a u"], {"u": rand(6, 3), "counts": [2.0, 3, 5, 7, 11, 13]}, "u counts", "counts")
 case("double_table", ["c = Cast table_f64 to=1", "a = Mul x c", "z = MatMul a w"], {**W, "table_f64": np.linspace(0, 1, 6)}, "w", "table_f64")
 case("double_number", ["c = Cast scale_f64 to=1", "a = Mul x c", "z = MatMul a w"], {**W, "scale_f64": 0.3}, "w", "scale_f64")
+SPARSE = {"sh": [6, 6], "places": [[0, 1], [2, 3], [5, 0]], "entries": [0.3, 0.7, 0.2], "zeros": full(0.0, 6, 6), "flat": [1, 9, 30], "size": [36], "long": full(0.0, 36)}
+for name, scatter in (("shape", "ConstantOfShape sh|ScatterND data places entries"), ("zeros", "Identity zeros|ScatterND zeros places entries"),
+                      ("elements", "ConstantOfShape size|ScatterElements data flat entries")):
+    data, scattered = scatter.split("|")
+    case(f"sparse_{name}", [f"data = {data}", f"t = {scattered}", "r = Reshape t sh", "a = MatMul x r", "z = MatMul a w"], {**W, **SPARSE}, "w zeros" if name == "zeros" else "w", "entries zeros" if name == "zeros" else "entries")
+case("sparse_learned", [LINEAR, "z = ScatterND y places entries"], {**W, "places": [[0, 1], [2, 3], [3, 0]], "entries": [0.3, 0.7, 0.2]}, "w entries")
 case("cumulated", ["z = MatMul x ones"], {"ones": np.triu(np.ones((6, 6)))}, "", "ones")
 case("frequencies", ["a = MatMul x inv_freq", "z = Cos a"], {"inv_freq": 10000 ** -(np.arange(8)[None] / 8)}, "", "inv_freq", x=(4, 1))
 case("sinusoids", ["e = Gather table ids", "a = Add e x", "z = MatMul a w"], {**W, "table": sines}, "w", "table", more=[ids()])
