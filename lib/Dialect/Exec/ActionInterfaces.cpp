@@ -221,7 +221,8 @@ LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
   if (getCoefficients()) {
     auto whole = context.slotBytes(*this, getCoefficients()->getBuffer().getAttr());
     if (!whole)
-      return emitOpError("has its coefficients in ") << getCoefficients()->getBuffer() << ", which is no buffer";
+      return emitOpError("has its coefficients in ")
+             << getCoefficients()->getBuffer() << ", which is no buffer";
     context.add(*getCoefficients(), *whole, /*reads=*/true, /*writes=*/true);
   }
   context.addScalars(*this, /*reads=*/true, /*writes=*/false);

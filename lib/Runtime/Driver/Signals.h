@@ -15,7 +15,8 @@ enum class OnSignal {
   StopThenLeave ///< the first finishes the step, a second one ends at once, unless all is done
 };
 void installSignals(OnSignal what);
-/// SIGTERM, SIGINT, SIGUSR1, and SIGHUP of a terminal that goes, unless whoever started this ignores it (nohup).
+/// SIGTERM, SIGINT, SIGUSR1, and SIGHUP of a terminal that goes, unless whoever started this ignores it
+/// (nohup).
 const std::vector<int> &stopSignals();
 
 /// As if a signal had come: finishes the step.
