@@ -229,7 +229,7 @@ for name, last in (("doubling", []), ("doubling-nodes", [node("Neg", "t", "out",
 save("control", [node("Frobnicate", "x", "loss", name="two\nlines\x1b[31m")], [x], [loss], [])
 wrong = function("Leak", "t", "out", [leaky], opset=17)
 branch = helper.make_graph([node("Leak", "x", "u", domain="own", name="second")], "branch", [], [helper.make_empty_tensor_value_info("u")])
-save_functions("branches-opset", [node("If", "on", "b", then_branch=branch, else_branch=branch), calls[-1]], [wrong])
+save_functions("branches-opset", [node("ReduceSum", "x", "sum", keepdims=0), node("Cast", "sum", "on", to=9), node("If", "on", "b", then_branch=branch, else_branch=branch), calls[-1]], [wrong])
 save("untied-names", [node("MatMul", "x w", "a"), node("MatMul", "x w", "b"), node("MatMul", "x w", "c"), node("Sum", "a b c w.1 w.2", "d"),
                       node("ReduceSum", "d", "loss", keepdims=0)], [x], [loss], [w, array("w.1", 0), array("w.2", 0)])
 # Operands of a recurrence that broadcast, or have no directions.
