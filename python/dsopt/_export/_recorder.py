@@ -47,7 +47,9 @@ RULES: Dict[Any, Rule] = {}
 def rule(*functions: Any) -> Callable[[Rule], Rule]:
     """Registers what is called instead of these functions."""
     def register(call: Rule) -> Rule:
-        RULES.update((function, call) for function in functions)
+        for function in dict.fromkeys(functions):
+            if RULES.setdefault(function, call) is not call:
+                raise TypeError(f"{function} has two rules, {RULES[function].__name__} and {call.__name__}")
         return call
     return register
 

@@ -189,7 +189,7 @@ def _joined(real: Any, imaginary: Any) -> Any:
 
 #: What only moves or chooses elements, and exporters have of real numbers alone.
 _MOVES = ("unsqueeze", "expand", "expand_as", "broadcast_to", "select", "unbind", "chunk", "split", "tensor_split",
-          "index_select", "repeat", "repeat_interleave", "tile", "gather", "where", "unflatten", "__getitem__")
+          "index_select", "repeat", "repeat_interleave", "tile", "gather", "where", "unflatten")
 
 
 @rule(*(getattr(owner, name) for owner in (torch, torch.Tensor) for name in _MOVES if hasattr(owner, name)))
@@ -308,13 +308,13 @@ def _get_item(recorder: Recorder, function: Any, arguments: Any, keywords: Any) 
 
     if not any(map(is_place, keys)) or not all(is_place(one) or one is None or one is Ellipsis or isinstance(one, (int, slice))
                                                for one in keys):
-        return function(x, key)
+        return _move(recorder, function, (x, key), {})
     taken = [one for one in keys if one is not None]
     for at, one in enumerate(taken):
         if is_place(one):
             axis = at - len(taken) if any(other is Ellipsis for other in taken[:at]) else at
             x = torch.index_select(x, axis, one.reshape(1))
-    return function(x, tuple(0 if is_place(one) else one for one in keys))
+    return _move(recorder, function, (x, tuple(0 if is_place(one) else one for one in keys)), {})
 
 
 @rule(torch.full, torch.full_like, torch.Tensor.new_full)

@@ -129,6 +129,14 @@ def _bits(tensor: Any) -> Any:
     return tensor.detach().resolve_conj().contiguous().reshape(-1).view(torch.uint8)
 
 
+def _put_back(tensor: Any, value: Any) -> None:
+    """Makes a tensor what it was, also one that was resized, as what observes ranges does."""
+    if tensor.shape == value.shape:
+        tensor.data.copy_(value)
+    else:
+        tensor.data = value.clone()
+
+
 class Kept:
     """Something that can change, as it is now."""
 
@@ -416,7 +424,7 @@ class State:
 
         def load(saved: Any) -> None:
             with torch.no_grad():
-                value.data.copy_(saved)
+                _put_back(value, saved)
 
         self._keep(path, "attribute", value, value.detach().clone(), load, lambda: value.detach().clone(),
                    lambda before, now: [] if is_same(before, now) else [path])
@@ -451,7 +459,7 @@ class State:
             for module, name, _, buffer, value in self.buffers:
                 buffers_of(module)[name] = buffer
                 if not torch.equal(buffer, value):
-                    buffer.copy_(value)
+                    _put_back(buffer, value)
 
     def restore(self) -> None:
         """Makes everything as it was."""
