@@ -85,7 +85,7 @@ with tempfile.TemporaryDirectory() as folder:
         check(resumed.hash == whole.hash, f"resumed {resumed.hash}, expected {whole.hash}")
     for options, message in ((["-offload-ratio=1.5", "-offload-optimizer=cpu"], "expected a number from 0 to 1"),
                              (["-offload-optimizer=tape"], "tape"), (["-offload-params=cpu", "-offload-optimizer=cpu"], "-offload-params=cpu needs -zero=3"),
-                             (["-offload-params=cpu", "-zero=3"], "only with offload_optimizer")):
+                             (["-offload-params=cpu", "-zero=3"], "-offload-params=cpu needs -offload-optimizer=cpu or nvme")):
         done = execute([dsopt, model("mlp")[0], f"-data={model('mlp')[1]}", "-plan", *options], status=1)
         check(message in done.stderr, done.stderr)
     done = execute([dsopt, model("mlp")[0], f"-data={model('mlp')[1]}", "-plan", "-optimizer=sgd", "-offload-optimizer=cpu"])

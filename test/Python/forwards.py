@@ -20,7 +20,7 @@ from dsopt._export._probe import Probe
 from dsopt._export._state import State
 
 options = dict(one.lstrip("-").split("=") for one in sys.argv[3:])
-first, count = int(options.get("seed", 1)), int(options.get("cases", 40 if NIGHTLY else 8))
+first, count = int(options.get("seed", 1)), int(options.get("cases", 40 if NIGHTLY else 5))
 STEPS, RATE = 4, 0.05
 x, y = torch.randn(STEPS, 8, 6), torch.randint(0, 4, (STEPS, 8))
 example = {"x": x[0], "y": y[0]}
