@@ -101,9 +101,7 @@ def main():
     folders = [os.path.join(options.build, "test"), *(os.path.join(folder, "units") for folder in [options.build, *options.sanitize])]
     built = dict(table)
     stored_times.take(options.cache, options.build, folders)
-    # A fifth of the time that tests take they wait, for ranks that end and limits that pass.
-    workers = os.cpu_count() + (os.cpu_count() + 1) // 2
-    tests, failed, left_out = run_lit(options.build, folders, workers, table, options.nightly)
+    tests, failed, left_out = run_lit(options.build, folders, os.cpu_count(), table, options.nightly)
     stored_times.keep(options.cache, options.build, folders)
     whole = table.pop("tests")
     total = Row()
