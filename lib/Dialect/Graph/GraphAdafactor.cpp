@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GraphAdafactor.h"
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Runtime/Scalars.h"
 
 #include <limits>
@@ -38,10 +38,7 @@ SmallVector<Value> dsopt::graph::buildAdafactor(OpBuilder &builder, Location loc
   auto type = cast<RankedTensorType>(gradient.getType());
   int64_t rank = type.getRank();
   auto scalar = RankedTensorType::get({}, type.getElementType());
-  auto constant = [&](double value) -> Value {
-    return ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(scalar, builder.getFloatAttr(scalar.getElementType(), value)));
-  };
+  auto constant = [&](double value) { return scalarConstant(builder, loc, type.getElementType(), value); };
   auto entry = [&](int64_t index) -> Value {
     int64_t one = 1;
     return ReshapeOp::create(builder, loc, scalar, SliceOp::create(builder, loc, scalars, index, one, one));

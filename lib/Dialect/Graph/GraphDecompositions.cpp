@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -27,12 +27,7 @@ struct Parts {
   }
   /// A constant of the element type of `like`.
   Value scalar(double value, Value like) {
-    Type element = cast<RankedTensorType>(like.getType()).getElementType();
-    Attribute attr = isa<FloatType>(element)
-                         ? Attribute(b.getFloatAttr(element, value))
-                         : Attribute(b.getIntegerAttr(element, static_cast<int64_t>(value)));
-    ElementsAttr elements = DenseElementsAttr::get(RankedTensorType::get({}, element), attr);
-    return make<ConstantOp>(elements);
+    return scalarConstant(b, b.getLoc(), getElementTypeOrSelf(like), value);
   }
   Value add(Value x, Value y) { return make<AddOp>(x, y); }
   Value sub(Value x, Value y) { return make<SubOp>(x, y); }

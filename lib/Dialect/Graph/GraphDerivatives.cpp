@@ -1,6 +1,7 @@
 //===- GraphDerivatives.cpp - gradients: registration, building blocks ----===//
 
 #include "GraphDerivatives.h"
+#include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -9,12 +10,7 @@ using namespace mlir;
 namespace dsopt::graph {
 
 Value GradientBuilder::scalar(double value, Value like) {
-  Type elementType = cast<ShapedType>(like.getType()).getElementType();
-  auto type = RankedTensorType::get({}, elementType);
-  Attribute element = isa<FloatType>(elementType)
-                          ? Attribute(builder.getFloatAttr(elementType, value))
-                          : Attribute(builder.getIntegerAttr(elementType, static_cast<int64_t>(value)));
-  return make<ConstantOp>(DenseElementsAttr::get(type, element));
+  return scalarConstant(builder, op->getLoc(), getElementTypeOrSelf(like), value);
 }
 
 Value GradientBuilder::sum(Value a, ArrayRef<int64_t> axes, bool keepdims) {

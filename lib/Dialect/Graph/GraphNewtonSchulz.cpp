@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GraphNewtonSchulz.h"
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Constants.h"
 
 #include <cmath>
 
@@ -25,11 +25,7 @@ Value dsopt::graph::buildNewtonSchulz(OpBuilder &builder, Location loc, Value di
   auto type = cast<RankedTensorType>(direction.getType());
   Type element = type.getElementType();
   int64_t rows = type.getDimSize(0), columns = type.getDimSize(1);
-  auto constant = [&](double value) -> Value {
-    auto scalar = RankedTensorType::get({}, element);
-    return ConstantOp::create(builder, loc,
-                              DenseElementsAttr::get(scalar, builder.getFloatAttr(element, value)));
-  };
+  auto constant = [&](double value) { return scalarConstant(builder, loc, element, value); };
   auto scaled = [&](Value value, double factor) -> Value {
     return MulOp::create(builder, loc, value, constant(factor));
   };

@@ -92,29 +92,33 @@ static std::optional<Match> logSoftmaxOf(SubOp op) {
   return Match{Probabilities::LogSoftmax, x, *axis};
 }
 
-/// 1 / (1 + e^-x), of its denominator
-static std::optional<Match> sigmoidOf(Value denominator) {
-  auto sum = denominator.getDefiningOp<AddOp>();
+Value dsopt::graph::logitOf(Value value) {
+  if (auto sigmoid = value.getDefiningOp<SigmoidOp>())
+    return sigmoid.getInput();
+  Value denominator;
+  if (auto reciprocal = value.getDefiningOp<ReciprocalOp>())
+    denominator = reciprocal.getInput();
+  else if (auto div = value.getDefiningOp<DivOp>(); div && isOne(div.getLhs()))
+    denominator = div.getRhs();
+  auto sum = denominator ? denominator.getDefiningOp<AddOp>() : AddOp();
   for (unsigned i = 0; sum && i < 2; ++i) {
     auto exponential = sum->getOperand(i).getDefiningOp<ExpOp>();
     auto negated = exponential ? exponential.getInput().getDefiningOp<NegOp>() : NegOp();
     if (negated && isOne(sum->getOperand(1 - i)))
-      return Match{Probabilities::Sigmoid, negated.getInput()};
+      return negated.getInput();
   }
-  return std::nullopt;
+  return {};
 }
 
 static std::optional<Match> match(Operation *op) {
+  if (Value scores = op->getNumResults() == 1 ? logitOf(op->getResult(0)) : Value())
+    return Match{Probabilities::Sigmoid, scores};
   return TypeSwitch<Operation *, std::optional<Match>>(op)
       .Case<SoftmaxOp>([](SoftmaxOp op) {
         return Match{Probabilities::Softmax, op.getInput(), static_cast<int64_t>(op.getAxis())};
       })
-      .Case<SigmoidOp>([](SigmoidOp op) { return Match{Probabilities::Sigmoid, op.getInput()}; })
       .Case<SubOp>([](SubOp op) { return logSoftmaxOf(op); })
-      .Case<ReciprocalOp>([](ReciprocalOp op) { return sigmoidOf(op.getInput()); })
-      .Case<DivOp>([](DivOp op) {
-        return isOne(op.getLhs()) ? sigmoidOf(op.getRhs()) : softmaxOf(op.getLhs(), op.getRhs());
-      })
+      .Case<DivOp>([](DivOp op) { return softmaxOf(op.getLhs(), op.getRhs()); })
       .Case<MulOp>([](MulOp op) -> std::optional<Match> {
         for (unsigned i = 0; i < 2; ++i)
           if (auto reciprocal = op->getOperand(i).getDefiningOp<ReciprocalOp>())

@@ -1,6 +1,7 @@
 //===- MetricOps.cpp - what a micro-batch gives of a metric ---------------===//
 
 #include "MetricOps.h"
+#include "dsopt/Dialect/Graph/Constants.h"
 
 #include <limits>
 
@@ -9,11 +10,7 @@ using namespace dsopt;
 using namespace dsopt::graph;
 
 Value MetricOps::scalar(Value like, double value) {
-  Type element = getElementTypeOrSelf(like.getType());
-  TypedAttr number = isa<FloatType>(element) ? TypedAttr(b.getFloatAttr(element, value))
-                                             : b.getIntegerAttr(element, static_cast<int64_t>(value));
-  ElementsAttr elements = DenseElementsAttr::get(RankedTensorType::get({}, element), Attribute(number));
-  return make<ConstantOp>(elements);
+  return scalarConstant(b, b.getLoc(), getElementTypeOrSelf(like), value);
 }
 
 Value MetricOps::reshape(Value value, ArrayRef<int64_t> shape) {

@@ -7,6 +7,7 @@
 
 #include "Idioms.h"
 #include "Origins.h"
+#include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 
 namespace dsopt {
@@ -89,8 +90,7 @@ private:
     return OpTy::create(builder, loc, std::forward<Args>(args)...)->getResult(0);
   }
   Value number(double value, Type elementType) {
-    auto type = RankedTensorType::get({}, elementType);
-    return make<graph::ConstantOp>(DenseElementsAttr::get(type, builder.getFloatAttr(elementType, value)));
+    return graph::scalarConstant(builder, loc, elementType, value);
   }
   Value reshaped(Value value, ArrayRef<int64_t> shape);
   Value unscaled(Value value, double &scale);

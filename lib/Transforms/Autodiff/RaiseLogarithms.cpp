@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Idioms.h"
+#include "dsopt/Dialect/Graph/Constants.h"
+#include "dsopt/Dialect/Graph/Probabilities.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -38,10 +40,7 @@ struct Parts {
     return Op::create(b, std::forward<Args>(args)...)->getResult(0);
   }
   Value scalar(double value, Value like) {
-    auto element = cast<FloatType>(typeOf(like).getElementType());
-    ElementsAttr number = DenseElementsAttr::get(RankedTensorType::get({}, element),
-                                                 cast<Attribute>(b.getFloatAttr(element, value)));
-    return make<graph::ConstantOp>(number);
+    return graph::scalarConstant(b, b.getLoc(), typeOf(like).getElementType(), value);
   }
   Value log(Value x) {
     Value result = make<graph::LogOp>(x);
@@ -111,18 +110,10 @@ bool isOneLess(Value value, Value y) {
                  (add.getRhs() == y && isSplat(add.getLhs(), -1)));
 }
 
-/// x, if the value is 1 / (1 + exp(-x)).
+/// x, if the value is sigmoid(x), and as large.
 Value logitOf(Value value) {
-  if (auto sigmoid = value.getDefiningOp<graph::SigmoidOp>())
-    return sigmoid.getInput();
-  Value denominator;
-  if (auto reciprocal = value.getDefiningOp<graph::ReciprocalOp>())
-    denominator = reciprocal.getInput();
-  else if (auto div = value.getDefiningOp<graph::DivOp>(); div && isSplat(div.getLhs(), 1))
-    denominator = div.getRhs();
-  Value rest = denominator && denominator.getType() == value.getType() ? withoutOne(denominator) : Value();
-  auto exponential = rest ? rest.getDefiningOp<graph::ExpOp>() : nullptr;
-  return exponential ? negated(exponential.getInput()) : Value();
+  Value x = graph::logitOf(value);
+  return x && x.getType() == value.getType() ? x : Value();
 }
 
 /// The logarithm of what the value is, if it is that, but at least -100.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Idioms.h"
+#include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -84,11 +85,8 @@ private:
   static void guard(Operation *op) {
     ImplicitLocOpBuilder b(op->getLoc(), op);
     Value x = op->getOperand(0);
-    auto element = cast<FloatType>(typeOf(x).getElementType());
-    auto number = [&](double value) -> Value {
-      ElementsAttr elements = DenseElementsAttr::get(RankedTensorType::get({}, element),
-                                                     cast<Attribute>(b.getFloatAttr(element, value)));
-      return graph::ConstantOp::create(b, elements);
+    auto number = [&](double value) {
+      return graph::scalarConstant(b, b.getLoc(), typeOf(x).getElementType(), value);
     };
     Value isZero = graph::EqualOp::create(b, x, number(0));
     op->setOperand(0, graph::WhereOp::create(b, isZero, number(1), x));

@@ -36,6 +36,9 @@ struct Probabilities {
 /// movements and casts, or computed of these and of constants alone (`between`). Nothing where it is neither.
 std::optional<Probabilities> probabilitiesOf(mlir::Value value);
 
+/// x, where a value is sigmoid(x), or 1 / (1 + exp(-x)) written out; else null.
+mlir::Value logitOf(mlir::Value value);
+
 /// The scores, shown as the probabilities are.
 mlir::Value scoresOf(const Probabilities &probabilities, mlir::OpBuilder &builder);
 
