@@ -12,6 +12,7 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import numpy as np
 
+from ._generators import GLOBAL, is_generator, set_state, state_of
 from ._tools import DsoptError
 
 _DEEPEST, _MOST = 6, 2000  # how far generators are looked for: attributes of attributes, and objects in all
@@ -43,31 +44,6 @@ def _unpack(value: Any) -> Any:
     return np.frombuffer(zlib.decompress(base64.b85decode(value["bytes"])), np.dtype(value["array"])).copy()
 
 
-def _state(generator: Any) -> Any:
-    if isinstance(generator, random.Random) or generator is random:
-        return generator.getstate()
-    if isinstance(generator, np.random.Generator):
-        return generator.bit_generator.state
-    if isinstance(generator, np.random.RandomState) or generator is np.random:
-        return generator.get_state()
-    return generator.get_state().numpy()  # PyTorch's
-
-
-def _set_state(generator: Any, state: Any) -> None:
-    if isinstance(generator, random.Random) or generator is random:
-        generator.setstate(state)
-    elif isinstance(generator, np.random.Generator):
-        generator.bit_generator.state = state
-    elif isinstance(generator, np.random.RandomState) or generator is np.random:
-        generator.set_state(state)
-    else:
-        generator.set_state(sys.modules["torch"].from_numpy(state))
-
-
-def _kinds(torch: Any) -> Tuple[type, ...]:
-    return (random.Random, np.random.Generator, np.random.RandomState, *([torch.Generator] if torch else []))
-
-
 def _parts(value: Any, torch: Any) -> Iterator[Tuple[str, Any]]:
     """What an object holds by name; nothing of what draws no order."""
     if isinstance(value, (type, types.ModuleType, types.FunctionType, np.ndarray, str, bytes)):
@@ -87,7 +63,7 @@ def _parts(value: Any, torch: Any) -> Iterator[Tuple[str, Any]]:
 def generators(data: Any) -> Dict[str, Any]:
     """The generators that a loader, its sampler, its data or what they hold may draw from, and those of the process."""
     torch = sys.modules.get("torch")
-    found = {":python": random, ":numpy": np.random, **({":torch": torch.default_generator} if torch else {})}
+    found = {":python": GLOBAL["random"], ":numpy": GLOBAL["numpy.random"], **({":torch": torch.default_generator} if torch else {})}
     seen = {id(one) for one in found.values()}
     level: List[Tuple[str, Any]] = [("", data)]
     for _ in range(_DEEPEST):
@@ -96,7 +72,7 @@ def generators(data: Any) -> Dict[str, Any]:
             if id(value) in seen or len(seen) > _MOST:
                 continue
             seen.add(id(value))
-            if isinstance(value, _kinds(torch)):
+            if is_generator(value):
                 if not isinstance(value, random.SystemRandom):  # which has no state
                     found[path] = value
             else:
@@ -138,9 +114,9 @@ class Order:
             known = generators(self._data)
             for path, state in self._start["generators"].items():
                 if path in known:
-                    _set_state(known[path], _unpack(state))
+                    set_state(known[path], _unpack(state))
         else:
-            self._start = {"generators": {path: _pack(_state(one)) for path, one in generators(self._data).items()},
+            self._start = {"generators": {path: _pack(state_of(one)) for path, one in generators(self._data).items()},
                            "epochs": {name: self._epoch(part) for name, part in _counted(self._data).items()}}
 
     @staticmethod

@@ -15,9 +15,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import numpy as np
 import torch
 
+from .._generators import GLOBAL
 from ._refused import Refused
 from ._spans import is_span_mask, span_mask
-from ._state import GLOBAL
 
 
 def _shape(size: Any) -> Tuple[int, ...]:

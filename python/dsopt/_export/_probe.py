@@ -15,13 +15,14 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 import torch
 
+from .._generators import is_generator
 from ._inputs import Job
 from ._outside import Outside
 from ._parameters import gradients_of
 from ._recorder import Seeing
 from ._refused import Refused
 from ._settings import exporting
-from ._state import Kept, State, is_code_of_users, is_generator, is_same
+from ._state import Kept, State, is_code_of_users, is_same
 
 #: What two runs from one state may differ by, of a loss and of a gradient's norm: rounding of threads, in chaotic models.
 _SAME_LOSS, _SAME_GRADIENT = 1e-4, 1e-2

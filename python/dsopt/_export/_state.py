@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import collections
 import functools
-import random
 import sys
 import types
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 
 from .._compat import buffers_of
+from .._generators import GLOBAL, is_generator, set_state, state_of
 from ._graph import is_the_models
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
@@ -24,10 +24,6 @@ _ALIEN = {"torch", "numpy", "builtins", "logging", "threading", "_thread", "re",
 #: Larger arrays are not copied, nor looked at.
 _LARGEST = 1 << 30
 _MOST = 200_000  # objects
-
-
-#: Generators that Python and NumPy draw from where none is named.
-GLOBAL = {"random": random.random.__self__, "numpy.random": np.random.rand.__self__}  # type: ignore[attr-defined]
 
 
 def plain_copy(value: Any) -> Any:
@@ -75,35 +71,6 @@ class StandIn:
         from ._outside import drawing
 
         return drawing(self.original, name) or getattr(self.original, name)
-
-
-def is_generator(value: Any) -> bool:
-    """Whether a value draws random numbers."""
-    return isinstance(value, (random.Random, np.random.Generator, np.random.RandomState, np.random.BitGenerator,
-                              torch.Generator))
-
-
-def state_of(generator: Any) -> Any:
-    """The state of such a value, to be compared and set again."""
-    if isinstance(generator, random.Random):
-        return None if isinstance(generator, random.SystemRandom) else generator.getstate()
-    if isinstance(generator, torch.Generator):
-        return generator.get_state().numpy().tobytes()
-    if isinstance(generator, np.random.RandomState):
-        return generator.get_state(legacy=False)
-    return getattr(generator, "bit_generator", generator).state
-
-
-def set_state(generator: Any, state: Any) -> None:
-    if isinstance(generator, random.Random):
-        if state is not None:
-            generator.setstate(state)
-    elif isinstance(generator, torch.Generator):
-        generator.set_state(torch.frombuffer(bytearray(state), dtype=torch.uint8).clone())
-    elif isinstance(generator, np.random.RandomState):
-        generator.set_state(state)
-    else:
-        getattr(generator, "bit_generator", generator).state = state
 
 
 def is_same(a: Any, b: Any) -> bool:
