@@ -1,6 +1,7 @@
 //===- FrozenSteps.cpp - around an optimizer's freeze ---------------------===//
 
 #include "Core/FrozenSteps.h"
+#include "Core/LocalSteps.h"
 #include "Core/Parameters.h"
 
 #include <algorithm>
@@ -8,6 +9,17 @@
 #include <map>
 
 namespace dsopt::runtime {
+
+ListKind kindOfNext(const Program &program, int64_t steps, int64_t applied, bool isPadded) {
+  if (program.delayed_update > 0 && steps >= program.delayed_update)
+    return ListKind::DelayedStep;
+  if (movesApart(program))
+    return kindOfStep(program.local_policy, program.freeze_step, applied + 1);
+  if (program.freeze_step == 0 || applied < program.freeze_step)
+    return ListKind::Step;
+  bool isFirst = isPadded && !program.of(ListKind::FirstFrozenStep).empty();
+  return isFirst ? ListKind::FirstFrozenStep : ListKind::FrozenStep;
+}
 
 void clearPadding(const Program &program, const Position &position, const RankInfo &info,
                   const Addresses &addresses) {

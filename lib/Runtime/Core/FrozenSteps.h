@@ -12,6 +12,10 @@
 
 namespace dsopt::runtime {
 
+/// What the next step is, behind `steps`, of which so many were applied; `isPadded`: something may lie
+/// between parameters in what frozen steps exchange.
+ListKind kindOfNext(const Program &program, int64_t steps, int64_t applied, bool isPadded);
+
 /// Zeroes what lies between parameters in the variances of a position's frozen steps: elements with 0 take no
 /// part in what ranks exchange, and steps before may have left anything there.
 void clearPadding(const Program &program, const Position &position, const RankInfo &info,

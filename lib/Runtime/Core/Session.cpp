@@ -137,7 +137,7 @@ public:
     result.step = steps;
     result.skipped = false;
     result.variant = inputs.chooseVariant(steps);
-    ListKind kind = nextKind();
+    ListKind kind = kindOfNext(program, steps, applied, isPadded);
     Executor &executor = sizesOf(kind)[result.variant + 1]->executor;
     bool changes = &executor != last;
     // Other actions may touch the same bytes.
@@ -167,18 +167,6 @@ public:
     return result;
   }
 
-  /// What the next step is.
-  ListKind nextKind() const {
-    if (program.delayed_update > 0 && steps >= program.delayed_update)
-      return ListKind::DelayedStep;
-    if (movesApart(program))
-      return kindOfStep(program.local_policy, program.freeze_step, applied + 1);
-    if (program.freeze_step == 0 || applied < program.freeze_step)
-      return ListKind::Step;
-    bool isFirst = isPadded && !program.of(ListKind::FirstFrozenStep).empty();
-    return isFirst ? ListKind::FirstFrozenStep : ListKind::FrozenStep;
-  }
-
   /// Before steps in which ranks keep their own gradients, what the last ones may have left.
   void prepareState(ListKind kind) {
     if (kind < ListKind::FrozenStep) {
@@ -187,24 +175,26 @@ public:
     }
     if (!std::exchange(isPadded, false))
       return;
-    // What a checkpoint still reads is changed here, by no action that would wait for it.
-    if (async)
-      async->finish();
-    fetchState();
-    const Position &position = positionsOf(program, static_cast<size_t>(kind))[info.position];
-    for (const auto &size : sizesOf(kind))
-      clearPadding(program, position, info, size->addresses);
-    if (program.optimizer == "onebit-lamb")
-      beginFactors(program, info, addresses, engine, pool, /*isFirst=*/applied == program.freeze_step);
-    settleState();
+    changeState([&] {
+      const Position &position = positionsOf(program, static_cast<size_t>(kind))[info.position];
+      for (const auto &size : sizesOf(kind))
+        clearPadding(program, position, info, size->addresses);
+      if (program.optimizer == "onebit-lamb")
+        beginFactors(program, info, addresses, engine, pool, /*isFirst=*/applied == program.freeze_step);
+    });
   }
 
   /// Behind the last step before a freeze from which on ranks move apart.
   void endExchanges() {
+    changeState([&] { clearErrors(program.positions[info.position], addresses); });
+  }
+
+  /// Changes what a checkpoint may still read, by no action that would wait for it.
+  template <typename F> void changeState(F change) {
     if (async)
       async->finish();
     fetchState();
-    clearErrors(program.positions[info.position], addresses);
+    change();
     settleState();
   }
 
