@@ -73,12 +73,16 @@ LogicalResult Inliner::append(const Nodes &nodes, Nodes &result, int depth) {
   for (const onnx::NodeProto &node : nodes) {
     auto function = functions.find(keyOf(node.domain(), node.op_type(), node.overload()));
     if (function != functions.end()) {
+      // Functions' own calls stand or fall with the one from outside.
+      if (depth > 0) {
+        if (failed(call(node, *function->second, result, depth)))
+          return failure();
+        continue;
+      }
       int before = result.size();
       std::map<std::string, int64_t> counted = counts;
       if (succeeded(call(node, *function->second, result, depth)))
         continue;
-      if (depth > 0)
-        return failure();
       counts = counted;
       result.DeleteSubrange(before, result.size() - before);
       onnx::NodeProto &left = *result.Add();
