@@ -47,7 +47,10 @@ SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::B
                                               SymbolTable &symbols) {
   llvm::MapVector<StringAttr, WholeTiles> found;
   auto update = symbols.lookup<func::FuncOp>("update");
-  if (!update)
+  bool hasTiles = llvm::any_of(module.getOps<graph::ParameterOp>(), [](graph::ParameterOp parameter) {
+    return parameter->hasAttr(graph::kPartOfAttr);
+  });
+  if (!update || !hasTiles)
     return {};
   auto readers = findReaders(module, blocks, symbols);
   update.walk([&](OptimizerOpInterface rule) {
