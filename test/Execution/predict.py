@@ -159,6 +159,16 @@ with tempfile.TemporaryDirectory() as folder:
     done = execute([dsopt, "predict", place("open.onnx"), f"-data={place('none.npz')}", "-save-outputs=o.npz"], 1).stderr
     check("the data has no array for input 'a', 'b', 'd', whose shape the model leaves open" in done, done)
 
+    # A constant is written as often as there is data, unless all data is of no elements.
+    nothing, command = value("nothing", (ROWS, 0)), ["predict", place("empty.onnx"), f"-data={place('empty.npz')}", f"-save-outputs={place('e.npz')}"]
+    np.savez(place("empty.npz"), nothing=np.zeros((7, ROWS, 0), np.float32), x=x)
+    for inputs, status in (([nothing, value("x", (ROWS, 5))], 0), ([nothing], 1)):
+        write(place("empty.onnx"), [node("Not", "yes", "no")], inputs, [initializer("yes", np.array(True))],
+              [value("no", (), TensorProto.BOOL), *inputs])
+        done = execute([dsopt, *command], status)
+        check(not status or "output 'no' is a constant, and the model has no input that says how often" in done.stderr, done.stderr)
+    check(np.array_equal(np.load(place("e.npz"))["no"], np.zeros(7, bool)), "a constant beside data of no elements")
+
     # What cannot be written.
     for options, message in [
         (["-outputs=logit"], "-outputs=logit matches no output of the model: loss, logits"),

@@ -91,8 +91,9 @@ Value computed(Emitter &emitter, Value output, StringRef name, func::FuncOp func
     return Emitter::elementOf(output).isInteger(1) ? emitter.make<graph::OrOp>({output, output})
                                                    : emitter.maximum(output, output);
   // Nothing folds what a number of the data is compared with.
-  if (function.getNumArguments() > 0) {
-    Value number = function.getArgument(0);
+  for (Value number : function.getArguments()) {
+    if (Emitter::typeOf(number).getNumElements() == 0)
+      continue;
     for (int64_t axis = 0; axis < Emitter::rankOf(number); ++axis)
       number = emitter.slice(number, axis, 0, 1);
     number = emitter.reshape(number, {});
