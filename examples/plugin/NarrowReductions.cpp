@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dsopt/Transforms/Schedule/Compression.h"
+#include "dsopt/Transforms/Wire/Compression.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 
 using namespace mlir;

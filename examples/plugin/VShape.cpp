@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dsopt/Transforms/Schedule/PipelineOrder.h"
+#include "dsopt/Analysis/Exec/PipelineOrder.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 
 using namespace dsopt;

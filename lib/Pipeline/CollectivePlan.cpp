@@ -2,9 +2,9 @@
 
 #include "CollectivePlan.h"
 
+#include "dsopt/Analysis/Exec/Traffic.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Pipeline/Plan.h"
-#include "dsopt/Transforms/Schedule/Traffic.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"

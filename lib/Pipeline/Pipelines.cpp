@@ -2,8 +2,16 @@
 
 #include "dsopt/Pipeline/Pipelines.h"
 
+#include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Planner/Planner.h"
+#include "dsopt/Transforms/Arena/Passes.h"
+#include "dsopt/Transforms/Offload/Passes.h"
+#include "dsopt/Transforms/Order/Passes.h"
+#include "dsopt/Transforms/Overlap/Passes.h"
+#include "dsopt/Transforms/Step/Passes.h"
+#include "dsopt/Transforms/Wire/Passes.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -32,15 +40,32 @@ static const char *const kForTraining[] = {"build-backward", "merge-loss-gradien
                                            "build-matrix-updates", "rematerialize-elementwise"};
 
 /// Dist to exec: when everything runs and where every byte is.
-static const char *const kToExec[] = {
+static const char *const kToSegments[] = {
     // stage 5: memory, of all sizes of a dimension
     "merge-variants", "offload-optimizer", "recompute", "choose-gather-window", "choose-prefetch",
     // stage 6: schedule
-    "blocks-to-segments", "nest-kernels", "order-pipeline", "share-gathers", "place-reductions",
-    "delay-updates", "freeze-updates", "finish-step", "merge-tied-gradients", "prefetch-gathers",
-    "gather-by-node", "offload-gathers", "offload-updates", "throttle-reductions", "offload-activations",
-    "compress-gradients", "expand-collectives", "pack-weights", "insert-waits", "report-overlap",
-    "dedupe-segments", "plan-memory", "verify-exec"};
+    "blocks-to-segments", "nest-kernels"};
+static const ProgramStep kToPrograms[] = {
+    {"order-pipeline", orderPipeline},
+    {"share-gathers", shareGathers},
+    {"place-reductions", placeReductions},
+    {"delay-updates", delayUpdates},
+    {"freeze-updates", freezeUpdates},
+    {"finish-step", finishStep},
+    {"merge-tied-gradients", mergeTiedGradients},
+    {"prefetch-gathers", prefetchGathers},
+    {"gather-by-node", gatherByNode},
+    {"offload-gathers", offloadGathers},
+    {"offload-updates", offloadUpdates},
+    {"throttle-reductions", throttleReductions},
+    {"offload-activations", [](ModuleOp module) { return offloadActivations(module); }},
+    {"compress-gradients", compressGradients},
+    {"expand-collectives", expandCollectives},
+    {"pack-weights", packWeights},
+    {"insert-waits", insertWaits}};
+static const char *const kToPlaces[] = {"report-overlap", "dedupe-segments", "plan-memory", "verify-exec"};
+
+void registerProgramSteps() { setProgramSteps({"blocks-to-segments", blocksToSegments}, kToPrograms); }
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {
@@ -124,7 +149,10 @@ std::vector<std::string> stagePasses(Stage from, Stage to, bool trains, bool onD
   if (from == Stage::Exec && to > from)
     passes.push_back("verify-exec");
   append(Stage::Dist, kToDist);
-  append(Stage::Exec, kToExec);
+  append(Stage::Exec, kToSegments);
+  for (const ProgramStep &step : kToPrograms)
+    append(Stage::Exec, step.pass);
+  append(Stage::Exec, kToPlaces);
   if (onDevice)
     append(Stage::LLVM, toLLVMForDevice());
   else

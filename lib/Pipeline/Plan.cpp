@@ -3,12 +3,12 @@
 #include "dsopt/Pipeline/Plan.h"
 #include "CollectivePlan.h"
 
+#include "dsopt/Analysis/Exec/StepCost.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
 #include "dsopt/Runtime/ABI.h"
-#include "dsopt/Transforms/Schedule/StepCost.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"

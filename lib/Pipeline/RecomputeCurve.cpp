@@ -63,18 +63,15 @@ LogicalResult dsopt::printRecomputeCurve(ModuleOp module, llvm::raw_ostream &out
   FailureOr<RecomputeScale> scale = RecomputeScale::create(module);
   if (failed(scale))
     return failure();
-  auto none = [&] {
-    return module.emitError("no plan was found for this layout; -plan without recompute says why");
-  };
   FailureOr<std::vector<Point>> points = findPoints(module, *scale);
   if (failed(points))
-    return none();
+    return failure();
   double most = 0;
   out << "recomputed   -device-memory   predicted ms a step\n";
   for (const Point &point : *points) {
     FailureOr<Planner::Plan> plan = planUnder(point.bytes, module, *scale, point.places);
     if (failed(plan))
-      return none();
+      return failure();
     if (point.step == 0)
       most = plan->cost.moving;
     std::string more =

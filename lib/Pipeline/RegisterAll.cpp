@@ -22,11 +22,17 @@
 #include "dsopt/Pipeline/Pipelines.h"
 #include "dsopt/Target/Passes.h"
 #include "dsopt/Target/Target.h"
+#include "dsopt/Transforms/Arena/Passes.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
 #include "dsopt/Transforms/Memory/Passes.h"
+#include "dsopt/Transforms/Offload/Passes.h"
+#include "dsopt/Transforms/Order/Passes.h"
+#include "dsopt/Transforms/Overlap/Passes.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
-#include "dsopt/Transforms/Schedule/Passes.h"
+#include "dsopt/Transforms/Step/Passes.h"
+#include "dsopt/Transforms/Wire/Passes.h"
+#include "dsopt/Verify/Passes.h"
 
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
@@ -77,9 +83,16 @@ void dsopt::registerAllPasses() {
   registerFusePasses();
   registerParallelPasses();
   registerMemoryPasses();
-  registerSchedulePasses();
+  registerOrderPasses();
+  registerStepPasses();
+  registerOverlapPasses();
+  registerOffloadPasses();
+  registerWirePasses();
+  registerArenaPasses();
+  registerVerifyPasses();
   registerConversionPasses();
   registerTargetPasses();
+  registerProgramSteps();
   // Upstream's conversions that kernels go through.
   for (std::unique_ptr<Pass> (*create)() :
        {+[] { return createSCFToControlFlowPass(); }, +[] { return createConvertMathToLLVMPass(); },

@@ -2,9 +2,9 @@
 
 #include "ProgramWriter.h"
 
+#include "dsopt/Analysis/Exec/Parts.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Context.h"
-#include "dsopt/Transforms/Schedule/Parts.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <set>
 

@@ -8,11 +8,11 @@
 #include "ProgramWriter.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 
+#include "dsopt/Analysis/Exec/StepCost.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
-#include "dsopt/Transforms/Schedule/StepCost.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

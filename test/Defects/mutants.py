@@ -27,7 +27,7 @@ GOOGLE = {"Runtime/System": "SystemTest", "Runtime/Core": "CoreTest DeviceTest N
           "Runtime/Kernels/CPU": "KernelsTest", "Runtime/Kernels/CUDA": "CudaTest ProductsTest ConvolutionsTest",
           "Runtime/Driver": "OptionsTest CpusTest HandoverTest LaunchTest ExecutableTest CheckpointSearchTest RunTest RunEndsTest"}
 OTHERS = {"Dialect/Graph": "DsoptGraphTest", "Transforms/Autodiff": "DsoptGraphTest", "Transforms/Memory": "DsoptMemoryTest",
-          "Transforms/Schedule": "DsoptScheduleTest", "Interfaces": "DsoptInterfacesTest", "Target": "DsoptTargetTest"}
+          "Analysis/Exec": "DsoptAnalysisTest", "Interfaces": "DsoptInterfacesTest", "Target": "DsoptTargetTest"}
 TOOLS = "dsopt-driver dsopt-opt dsopt-run dsopt-import dsopt-forward SoftDeviceCuda SoftDeviceProducts SoftDeviceConvolutions SoftDeviceNccl"
 
 

@@ -2,7 +2,7 @@
 takes no longer, whatever part of the budget that rule is told of; the bits are the same. Remarks say what was not
 possible.
 
-usage: overlap.py DSOPT
+usage: overlap.py DSOPT PLUGIN. PLUGIN has the pass greedy-gathers.
 """
 import json
 import os
@@ -13,6 +13,7 @@ from runs import SOURCE, Run, check, execute, model
 from sampled import sampled
 
 dsopt = sys.argv[1]
+PLUGIN = f"-load-pass-plugin={sys.argv[2]}"
 GREEDY = "-insert-pass=before:prefetch-gathers:greedy-gathers"
 
 
@@ -30,7 +31,7 @@ def greedy(path, budget, *options):
     """The shortest step that the rule finds within a budget, whatever part of it the rule is told of."""
     found = []
     for part in (0.6, 0.8, 1.0, 1.2):
-        planned = plan(path, *options, "-prefetch=0", "-gather-window=1", f"{GREEDY}{{device-memory={int(part * budget)}}}", f"-device-memory={budget}")
+        planned = plan(path, *options, "-prefetch=0", "-gather-window=1", PLUGIN, f"{GREEDY}{{device-memory={int(part * budget)}}}", f"-device-memory={budget}")
         if planned:
             found.append(planned)
     return min(found, key=lambda planned: planned[1]) if found else None
@@ -48,14 +49,14 @@ for name in sampled(("gpt2-tiny", "bert-tiny", "gpt.onnx"), 2):
         print(f"{name} within {budget}: {ours[0]} bytes, {ours[1]:.4f} ms; the greedy rule", f"{theirs[0]} bytes, {theirs[1]:.4f} ms" if theirs else "does not fit")
     first, last = (plan(path, *options, f"-device-memory={bytes}")[1] for bytes in (base[0], kept[0]))
     check(last <= first, f"{name}: {first} ms within {base[0]} bytes, {last} ms within {kept[0]}")
-    free = plan(path, *options, "-prefetch=0", GREEDY)
+    free = plan(path, *options, "-prefetch=0", PLUGIN, GREEDY)
     check(plan(path, *options, f"-device-memory={free[0]}")[1] <= free[1] * 1.0001, f"{name}: the greedy rule without a budget, {free}")
 
 with tempfile.TemporaryDirectory() as folder:
     log = os.path.join(folder, "log.jsonl")
     path, data = model("gpt2-tiny")
     hashes = set()
-    for options in ([], ["-prefetch=0", GREEDY], ["-prefetch=0", GREEDY, "-device-memory=5m"], ["-device-memory=3321216"], ["-device-memory=3400000"]):
+    for options in ([], ["-prefetch=0", PLUGIN, GREEDY], ["-prefetch=0", PLUGIN, GREEDY, "-device-memory=5m"], ["-device-memory=3321216"], ["-device-memory=3400000"]):
         execute([dsopt, path, "-run", "-quiet", "-zero=3", "-dp=2", "-micro-batches=4", "-steps=3", f"-data={data}", f"-log={log}", *options])
         hashes.add(Run(log).hash)
     check(len(hashes) == 1, f"{hashes}")

@@ -24,6 +24,7 @@
 #include "Tune.h"
 #include "Words.h"
 
+#include "dsopt/Analysis/Exec/PipelineOrder.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Import/ImportONNX.h"
 #include "dsopt/Interfaces/OptimizerRegistry.h"
@@ -43,8 +44,7 @@
 #include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/RunMain.h"
 #include "dsopt/Runtime/World.h"
-#include "dsopt/Transforms/Schedule/Compression.h"
-#include "dsopt/Transforms/Schedule/PipelineOrder.h"
+#include "dsopt/Transforms/Wire/Compression.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"

@@ -16,6 +16,9 @@ namespace dsopt {
 #include "dsopt/Conversion/Passes.h.inc"
 /// What blocks-to-segments does, for planning on a copy.
 llvm::LogicalResult blocksToSegments(mlir::ModuleOp module);
+/// Leaves copies of segments that it changes; finds them again when it is asked anew.
+llvm::LogicalResult mergeTiedGradients(mlir::ModuleOp module);
+llvm::LogicalResult packWeights(mlir::ModuleOp module);
 } // namespace dsopt
 
 #endif // DSOPT_CONVERSION_PASSES_H

@@ -53,6 +53,50 @@ def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
 }
 
 //===----------------------------------------------------------------------===//
+// Segments
+//===----------------------------------------------------------------------===//
+
+def MergeTiedGradients : Pass<"merge-tied-gradients", "::mlir::ModuleOp"> {
+  let summary = "add the gradient of look-ups to that of a shared parameter's other use in place";
+  let description = [{
+    Input: programs behind `finish-step`. Output: where two accumulators of a shared parameter are added on one
+    rank and one of them holds what `exec.scatter_add` of a single run has stored, that run adds to the
+    other itself, which becomes the first use's from the start. An element takes the sum that its own
+    accumulator would have held, so that bits stay; the bytes of the second are never needed. A run adds so
+    in a copy of its segment, whose gradient is `exec.access<add>`, with scratch for the order of the rows.
+
+    ```mlir
+    %0 = exec.run @block2.F [@h, @loss, @tied.t.grad.1] micro_batch 0 on @compute
+    %1 = exec.run @block0.W [@ids, @dh, @tied.t.grad.0] micro_batch 0 on @compute
+    %2 = exec.add @tied.t.grad.0, @tied.t.grad.1 elements 128 : f32 on @compute
+    // becomes
+    %0 = exec.run @block2.F [@h, @loss, @tied.t.grad.0] micro_batch 0 on @compute
+    %1 = exec.run @block0.W.tied [@ids, @dh, @tied.t.grad.0] temp @temp.64 micro_batch 0 on @compute
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect"];
+}
+
+def PackWeights : Pass<"pack-weights", "::mlir::ModuleOp"> {
+  let summary = "pack weights once for several products of few rows";
+  let description = [{
+    Input: programs whose gathers, copies and updates are written. Output: a weight that products of at most 16
+    rows multiply by, with or without a bias, on processors that have kernels for them other than AMX's tiles
+    (compile-products), and that four or more read before it changes, wherever their segment runs, is packed by
+    an action of its own; products read the packed copy, a buffer of kind `packed`. No bit changes. With a limit
+    of memory (`device_memory`) or a table of products nothing is packed.
+
+    ```mlir
+    %0 = exec.run @block0.F [@x, @b0.param, @block0.F.0] micro_batch 0 on @compute
+    // becomes
+    %0 = exec.map @kernels::@pack0 [@b0.param, @b0.packed.0] elements 4 grain 1 on @compute
+    %1 = exec.run @block0.F [@x, @b0.param, @block0.F.0, @b0.packed.0] micro_batch 0 on @compute
+    ```
+  }];
+  let dependentDialects = ["::dsopt::exec::ExecDialect", "::mlir::func::FuncDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // KernelToLLVM
 //===----------------------------------------------------------------------===//
 

@@ -48,6 +48,9 @@ llvm::ArrayRef<const char *> deviceKernelPasses();
 /// The first pass that sees all sizes of a dimension (Variants.h).
 inline constexpr llvm::StringLiteral kFirstJointPass = "merge-variants";
 
+/// Tells planners (Planner.h) by which of the passes' functions blocks become programs.
+void registerProgramSteps();
+
 /// Inserts passes: each request is "after:PASS:PASS-WITH-OPTIONS" or "before:...".
 /// Returns an error text, empty on success.
 std::string insertPasses(std::vector<std::string> &passes, llvm::ArrayRef<std::string> requests);

@@ -7,8 +7,8 @@
 #ifndef DSOPT_PIPELINE_PLAN_H
 #define DSOPT_PIPELINE_PLAN_H
 
+#include "dsopt/Analysis/Exec/StepCost.h"
 #include "dsopt/Target/Target.h"
-#include "dsopt/Transforms/Schedule/StepCost.h"
 
 namespace dsopt {
 

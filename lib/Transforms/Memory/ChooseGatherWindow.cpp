@@ -1,9 +1,9 @@
 //===- ChooseGatherWindow.cpp - the largest gather window that fits -------===//
 
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Planner/Planner.h"
 #include "dsopt/Transforms/Memory/FewMicroBatches.h"
 #include "dsopt/Transforms/Memory/Passes.h"
-#include "dsopt/Transforms/Schedule/Planner.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"
@@ -84,6 +84,9 @@ public:
     return isWorth ? stay.distance : -1;
   }
 
+  /// Whether the planner had an answer to all that was asked; its error was emitted where not.
+  bool isAnswered = true;
+
 private:
   struct Found {
     int64_t bytes = INT64_MAX;
@@ -97,6 +100,8 @@ private:
     layout.reuseDistance = stay.distance;
     if (FailureOr<Planner::Plan> plan = planner.plan(layout); succeeded(plan))
       known->second = {plan->bytes, plan->cost.moving};
+    else
+      isAnswered = false;
     return known->second;
   }
   /// Bytes that each further micro-batch takes, with any window: losses, statistics, and activations where a
@@ -152,6 +157,8 @@ struct ChooseGatherWindow : dsopt::impl::ChooseGatherWindowBase<ChooseGatherWind
         stay.window = search.largestWindow();
         stay.distance = search.worthwhileDistance(stay.window);
       }
+      if (!search.isAnswered)
+        return signalPassFailure();
     }
     Builder builder(module.getContext());
     setOption(module, "gather_window", builder.getI64IntegerAttr(stay.window));

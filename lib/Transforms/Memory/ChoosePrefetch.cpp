@@ -2,9 +2,9 @@
 
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/OverlapRemarks.h"
+#include "dsopt/Planner/Planner.h"
 #include "dsopt/Transforms/Memory/FewMicroBatches.h"
 #include "dsopt/Transforms/Memory/Passes.h"
-#include "dsopt/Transforms/Schedule/Planner.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Remarks.h"
 
@@ -40,12 +40,14 @@ private:
   int64_t budget = 0;
   Planner::Layout best;
   double shortest = 0;
-  int64_t needed = 0; ///< bytes of the last one asked about that would be shorter
+  bool isAnswered = true; ///< whether the planner had an answer each time; its error was emitted where not
+  int64_t needed = 0;     ///< bytes of the last one asked about that would be shorter
 };
 } // namespace
 
 bool ChoosePrefetch::improves(Planner &planner, const Planner::Layout &layout, double gain) {
   FailureOr<Planner::Plan> plan = planner.plan(layout);
+  isAnswered &= succeeded(plan);
   needed = 0;
   if (failed(plan) || (shortest > 0 && plan->cost.moving >= shortest * (1 - gain)))
     return false;
@@ -63,6 +65,7 @@ void ChoosePrefetch::leaveRoom(Planner &planner, Planner::Layout few, int64_t mi
   if (more.microBatches == few.microBatches)
     return;
   FailureOr<Planner::Plan> plan = planner.plan(more);
+  isAnswered &= succeeded(plan);
   int64_t growth = failed(plan) ? 0 : std::max<int64_t>(plan->bytes - needed, 0);
   // Estimates, and so not to the last byte.
   budget =
@@ -144,7 +147,10 @@ void ChoosePrefetch::runOnOperation() {
     FailureOr<Planner> planner = Planner::create(module);
     if (failed(planner))
       return signalPassFailure();
+    isAnswered = true;
     search(*planner);
+    if (!isAnswered)
+      return signalPassFailure();
   }
   Builder builder(module.getContext());
   setOption(module, "prefetch", builder.getI64IntegerAttr(best.prefetch));

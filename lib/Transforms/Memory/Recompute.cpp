@@ -30,8 +30,12 @@ struct Recompute : dsopt::impl::RecomputeBase<Recompute> {
     RecomputeScale::Places places;
     for (size_t stage = 0; stage < scale->stages(); ++stage)
       places.push_back(scale->last(stage));
-    if (mode == "auto")
-      places = scale->fewest(module, budget);
+    if (mode == "auto") {
+      FailureOr<RecomputeScale::Places> fewest = scale->fewest(module, budget);
+      if (failed(fewest))
+        return signalPassFailure();
+      places = *fewest;
+    }
     if (failed(scale->apply(module, places)))
       signalPassFailure();
   }

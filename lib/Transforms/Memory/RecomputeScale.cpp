@@ -90,26 +90,26 @@ FailureOr<Planner::Plan> RecomputeScale::plan(ModuleOp module, const Places &pla
   return planner->plan({getOption(module, "micro_batches", 1), gatherWindow(module), enough});
 }
 
-RecomputeScale::Bytes RecomputeScale::estimate(ModuleOp module, const Places &places, int64_t enough) const {
-  Bytes most(stages(), INT64_MAX);
+FailureOr<RecomputeScale::Bytes> RecomputeScale::estimate(ModuleOp module, const Places &places,
+                                                          int64_t enough) const {
   OwningOpRef<ModuleOp> copy = module.clone();
   if (failed(apply(*copy, places)))
-    return most;
+    return failure();
   FailureOr<Planner> planner = Planner::create(*copy);
   if (failed(planner))
-    return most;
+    return failure();
   int64_t all = getOption(module, "micro_batches", 1);
   auto [few, window] = FewMicroBatches(module, all).of(gatherWindow(module));
   int64_t more = std::min(few + window, all);
   FailureOr<Planner::Plan> one = planner->plan({few, window, enough});
   if (failed(one))
-    return most;
+    return failure();
   // What is too much without them needs no further ones.
   if (more == few || llvm::all_of(one->positionBytes, [&](int64_t bytes) { return bytes > enough; }))
     return one->positionBytes;
   FailureOr<Planner::Plan> other = planner->plan({more, window, enough});
   if (failed(other))
-    return most;
+    return failure();
   Bytes bytes = other->positionBytes;
   for (auto [stage, taken] : llvm::enumerate(bytes))
     taken += std::max<int64_t>(taken - one->positionBytes[stage], 0) * (all - more) / (more - few);
@@ -181,8 +181,9 @@ bool StageSearch::decide() {
   return true;
 }
 
-RecomputeScale::Places RecomputeScale::search(int64_t budget, bool halves,
-                                              llvm::function_ref<Bytes(const Places &)> bytesOf) const {
+FailureOr<RecomputeScale::Places>
+RecomputeScale::search(int64_t budget, bool halves,
+                       llvm::function_ref<FailureOr<Bytes>(const Places &)> bytesOf) const {
   std::vector<StageSearch> searches;
   for (size_t stage = 0; stage < stages(); ++stage)
     searches.push_back({*this, stage, budget, halves, {}, 0});
@@ -196,26 +197,40 @@ RecomputeScale::Places RecomputeScale::search(int64_t budget, bool halves,
     }
     if (decided)
       return places;
-    Bytes bytes = bytesOf(places);
+    FailureOr<Bytes> bytes = bytesOf(places);
+    if (failed(bytes))
+      return failure();
     for (auto [stage, search] : llvm::enumerate(searches))
-      search.bytes[places[stage]] = bytes[stage];
+      search.bytes[places[stage]] = (*bytes)[stage];
   }
 }
 
-RecomputeScale::Places RecomputeScale::fewest(ModuleOp module, int64_t budget) const {
-  auto exact = [&](const Places &places) {
+FailureOr<RecomputeScale::Places> RecomputeScale::fewest(ModuleOp module, int64_t budget) const {
+  auto exact = [&](const Places &places) -> FailureOr<Bytes> {
     FailureOr<Planner::Plan> found = plan(module, places, budget);
-    return succeeded(found) ? found->positionBytes : Bytes(stages(), INT64_MAX);
+    if (failed(found))
+      return failure();
+    return found->positionBytes;
+  };
+  auto fits = [](const Bytes &taken, int64_t budget) {
+    return llvm::all_of(taken, [&](int64_t bytes) { return bytes <= budget; });
   };
   if (FewMicroBatches(module, getOption(module, "micro_batches", 1)).isLong(module)) {
     // Estimates, and so not to the last byte.
     int64_t sure = budget / 100 * 98;
-    bool fits = true; // by the estimate
-    Places places =
-        search(sure, /*halves=*/true, [&](const Places &asked) { return estimate(module, asked, sure); });
-    for (int64_t bytes : estimate(module, places, sure))
-      fits &= bytes <= sure;
-    if (!fits || llvm::all_of(exact(places), [&](int64_t bytes) { return bytes <= budget; }))
+    auto estimated = [&](const Places &asked) { return estimate(module, asked, sure); };
+    FailureOr<Places> places = search(sure, /*halves=*/true, estimated);
+    if (failed(places))
+      return failure();
+    FailureOr<Bytes> taken = estimated(*places);
+    if (failed(taken))
+      return failure();
+    if (!fits(*taken, sure))
+      return places;
+    taken = exact(*places);
+    if (failed(taken))
+      return failure();
+    if (fits(*taken, budget))
       return places;
   }
   return search(budget, /*halves=*/false, exact);

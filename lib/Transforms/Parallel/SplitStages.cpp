@@ -1,10 +1,10 @@
 //===- SplitStages.cpp - cut the blocks into stages of balanced cost ------===//
 
 #include "ParameterUses.h"
+#include "dsopt/Analysis/Exec/PipelineOrder.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
-#include "dsopt/Transforms/Schedule/PipelineOrder.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_SPLITSTAGES

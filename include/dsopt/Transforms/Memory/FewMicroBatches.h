@@ -13,6 +13,7 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 
+#include "dsopt/Analysis/Exec/PipelineOrder.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -21,7 +22,8 @@ namespace dsopt {
 
 struct FewMicroBatches {
   FewMicroBatches(mlir::ModuleOp module, int64_t microBatches)
-      : all(microBatches), settled(getOption(module, "pp", 1) + 1) {
+      : all(microBatches), stages(getOption(module, "pp", 1)), settled(stages + 1),
+        schedule(getPipelineSchedule(getOption(module, "schedule", llvm::StringRef("1f1b")))) {
     // Shards are added along a tree, whose height all of them decide.
     int64_t dp = getOption(module, "dp", 1);
     if (getOption(module, "reduction_shards", dp) != dp)
@@ -29,7 +31,7 @@ struct FewMicroBatches {
     // Stages that have several chunks of blocks begin with more, and go by rounds of them.
     if (llvm::any_of(module.getOps<mlir::func::FuncOp>(),
                      [](mlir::func::FuncOp function) { return function->hasAttr(dist::kChunkAttr); })) {
-      round = getOption(module, "pp", 1);
+      round = stages;
       settled = std::max(settled, 2 * round + 1);
     }
   }
@@ -38,8 +40,10 @@ struct FewMicroBatches {
   /// of no more than it takes to settle.
   std::pair<int64_t, int64_t> of(int64_t window) const {
     window = std::min(window, settled);
-    int64_t count = llvm::alignTo(llvm::alignTo(settled, window) + window, round);
-    return {std::min(count, all), window};
+    int64_t count = std::min<int64_t>(llvm::alignTo(llvm::alignTo(settled, window) + window, round), all);
+    // Some schedules take certain numbers alone.
+    bool isTaken = !schedule.refuse || schedule.refuse(stages, count, {}).empty();
+    return {isTaken ? count : all, window};
   }
 
   /// Whether a step runs blocks so often that few micro-batches are asked about even where the answer is then
@@ -53,9 +57,10 @@ struct FewMicroBatches {
     return runs * all > kLongStep;
   }
 
-  int64_t all;
+  int64_t all, stages;
   int64_t settled;   ///< micro-batches until a step repeats itself
   int64_t round = 1; ///< micro-batches that a schedule takes together
+  PipelineSchedule schedule;
 };
 
 } // namespace dsopt

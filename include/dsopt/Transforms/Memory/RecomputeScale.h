@@ -9,7 +9,7 @@
 #ifndef DSOPT_TRANSFORMS_MEMORY_RECOMPUTESCALE_H
 #define DSOPT_TRANSFORMS_MEMORY_RECOMPUTESCALE_H
 
-#include "dsopt/Transforms/Schedule/Planner.h"
+#include "dsopt/Planner/Planner.h"
 
 #include <vector>
 
@@ -31,7 +31,7 @@ public:
   int64_t at(size_t stage, int64_t step) const { return last(stage) * step / kSteps; }
   /// Rewrites a module, that of `create` or a copy of it.
   mlir::LogicalResult apply(mlir::ModuleOp module, const Places &places) const;
-  /// What a step takes there, with a gather window as the options say, else of 1. Fails without a message
+  /// What a step takes there, with a gather window as the options say, else of 1. Fails with a message
   /// where there is no plan. No place is looked for that takes less than `enough` bytes.
   mlir::FailureOr<Planner::Plan> plan(mlir::ModuleOp module, const Places &places, int64_t enough) const;
 
@@ -39,14 +39,15 @@ public:
   /// where there is none. Asks for few of all places: a higher one may take more, too, since what runs again
   /// needs bytes while it does. Of a long step few places of few micro-batches are asked about, and all
   /// micro-batches at the end.
-  Places fewest(mlir::ModuleOp module, int64_t budget) const;
+  mlir::FailureOr<Places> fewest(mlir::ModuleOp module, int64_t budget) const;
 
 private:
   using Bytes = llvm::SmallVector<int64_t>;
-  /// Searches where `bytesOf` says what each stage takes.
-  Places search(int64_t budget, bool halves, llvm::function_ref<Bytes(const Places &)> bytesOf) const;
-  /// What each stage takes, by how it grows from few micro-batches to a few more; the most where no plan is.
-  Bytes estimate(mlir::ModuleOp module, const Places &places, int64_t enough) const;
+  /// Searches where `bytesOf` says what each stage takes; fails where it does.
+  mlir::FailureOr<Places> search(int64_t budget, bool halves,
+                                 llvm::function_ref<mlir::FailureOr<Bytes>(const Places &)> bytesOf) const;
+  /// What each stage takes, by how it grows from few micro-batches to a few more.
+  mlir::FailureOr<Bytes> estimate(mlir::ModuleOp module, const Places &places, int64_t enough) const;
 
   std::vector<double> rates;     ///< bytes that a flop may save at least, by level; level 0 is none
   std::vector<int64_t> blocksOf; ///< that may run again, by stage

@@ -1,0 +1,36 @@
+//===- StepCost.h - how long a step takes, by its runs' flops ---*- C++ -*-===//
+//
+// The one estimate that the plan and the program table give.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_ANALYSIS_EXEC_STEPCOST_H
+#define DSOPT_ANALYSIS_EXEC_STEPCOST_H
+
+#include "dsopt/Interfaces/DeviceLimits.h"
+
+namespace dsopt {
+
+/// The speed that predictions assume of a CPU, in floating-point operations a second for
+/// each thread: what serial fp32 library tiles reach, about half of it for the
+/// whole step. A prediction ranks layouts; it is no measurement.
+inline constexpr double kAssumedFlopsPerThread = 50e9;
+/// What they assume that one rank sends, or copies between memories, in a second.
+inline constexpr double kAssumedBytesPerSecond = 5e9;
+
+/// A step in which runs take as long as they have floating-point operations (on a device: what its limits
+/// give), and all else takes no time.
+struct StepCost {
+  double flops = 0;  ///< of one rank of each position, together
+  double length = 0; ///< from the first action to the last, in seconds
+  double bubble = 0; ///< the part of the positions' time in which they wait for each other
+  double moving = 0; ///< its length where what is sent and copied takes time as well
+};
+
+/// Plays the programs of a step against each other, by `exec.flops` or `exec.picoseconds` of the segments
+/// they run.
+StepCost estimateStep(mlir::ModuleOp module);
+
+} // namespace dsopt
+
+#endif // DSOPT_ANALYSIS_EXEC_STEPCOST_H

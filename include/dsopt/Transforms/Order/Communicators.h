@@ -1,0 +1,32 @@
+//===- Communicators.h - who talks to whom on a grid of ranks ---*- C++ -*-===//
+//
+// And the streams that it is done on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_TRANSFORMS_ORDER_COMMUNICATORS_H
+#define DSOPT_TRANSFORMS_ORDER_COMMUNICATORS_H
+
+#include "dsopt/Dialect/Exec/Exec.h"
+
+namespace dsopt {
+
+/// Declares the communicators of `positions` of `ranks` data-parallel ranks each, where the module has them
+/// not yet: @dp, @pp and @world.
+void declareCommunicators(mlir::ModuleOp module, int64_t ranks, int64_t positions);
+/// The ranks of a node, and those that have the same place in the nodes of a position.
+inline constexpr llvm::StringLiteral kNode = "node", kAcross = "across";
+/// Declares the communicators within nodes of `nodeSize` data-parallel ranks of the module's programs and
+/// between them, where it has them not yet: @node and @across.
+void declareNodes(mlir::ModuleOp module, int64_t nodeSize);
+/// Declares the streams of programs of so many positions, where the module has them not yet: @compute, @comm
+/// and, where one sends to another, @send and @recv.
+void declareStreams(mlir::ModuleOp module, int64_t positions);
+/// And those of what is done on the host and copied from there and back: @host, @download and @upload.
+void declareHostStreams(mlir::ModuleOp module);
+/// And that of what is read from disk and written there: @disk.
+void declareDiskStream(mlir::ModuleOp module);
+
+} // namespace dsopt
+
+#endif // DSOPT_TRANSFORMS_ORDER_COMMUNICATORS_H

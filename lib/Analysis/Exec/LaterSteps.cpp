@@ -1,0 +1,26 @@
+//===- LaterSteps.cpp - how steps behind a freeze differ ------------------===//
+
+#include "dsopt/Analysis/Exec/LaterSteps.h"
+
+#include "dsopt/Interfaces/Options.h"
+
+using namespace mlir;
+using namespace dsopt;
+using namespace dsopt::exec;
+
+bool dsopt::movesApart(ModuleOp module) { return getOption(module, "local_step_clipper", 0) > 0; }
+
+bool dsopt::gathersParameters(ModuleOp module) {
+  return getOption(module, "onebit_gather", StringRef("momentum")) == "parameters" &&
+         getOption(module, "dp", 1) > 1;
+}
+
+ArrayRef<ProgramKind> dsopt::laterKinds(ModuleOp module) {
+  static constexpr ProgramKind kFrozen[] = {ProgramKind::FrozenStep, ProgramKind::FirstFrozenStep};
+  static constexpr ProgramKind kApart[] = {ProgramKind::CompressedStep, ProgramKind::LocalStep,
+                                           ProgramKind::JoinStep};
+  if (getOption(module, "freeze_step", 0) == 0)
+    return {};
+  return movesApart(module) ? ArrayRef(kApart)
+                            : ArrayRef(kFrozen).take_front(gathersParameters(module) ? 2 : 1);
+}

@@ -1,0 +1,43 @@
+//===- VerifyOptions.cpp - options against what was built from them -------===//
+
+#include "Verify.h"
+#include "dsopt/Analysis/Exec/LaterSteps.h"
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Interfaces/Options.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+/// A bucket is cut as the options say.
+static LogicalResult verifyBucket(ModuleOp module, dist::BucketOp bucket) {
+  int64_t dp = getOption(module, "dp", 1), stage = bucket.getZero(), zero = getOption(module, "zero", stage);
+  auto differs = [&](StringRef option, const Twine &said) {
+    return bucket.emitOpError("is not what dsopt.options says: ") << option << " is " << said << ", but it ";
+  };
+  // What a threshold leaves whole is as under stage 2.
+  bool persists = zero == 3 && stage == 2 && getOption(module, "param_persistence_threshold", 0) > 0;
+  // And what a frozen variance needs on every rank as under stage 0, or of its parameters under stage 1.
+  bool isWhole = stage == (gathersParameters(module) ? 1 : 0) && getOption(module, "freeze_step", 0) > 0;
+  if (dp > 1 && !bucket.getFrozen() && stage != zero && !persists && !isWhole)
+    return differs("zero", Twine(zero)) << "is cut by stage " << stage;
+  if (!bucket.getGradientType().isF32() && getOption(module, "gradient_type", StringRef()) == "fp32")
+    return differs("gradient_type", "fp32") << "has gradients of " << bucket.getGradientType();
+  return success();
+}
+
+LogicalResult dsopt::verifyOptions(ModuleOp module, ArrayRef<exec::ProgramOp> programs) {
+  for (auto bucket : module.getOps<dist::BucketOp>())
+    if (failed(verifyBucket(module, bucket)))
+      return failure();
+  int64_t positions = programs.size(), pp = getOption(module, "pp", positions);
+  if (positions != pp)
+    return module.emitError("dsopt.options says that pp is ")
+           << pp << ", but there are programs of " << positions << " positions";
+  for (exec::ProgramOp program : programs) {
+    int64_t runs = exec::getMicroBatches(program), said = getOption(module, "micro_batches", runs);
+    if (runs && runs != said)
+      return program.emitOpError("runs ")
+             << runs << " micro-batches, but dsopt.options says that micro_batches is " << said;
+  }
+  return success();
+}
