@@ -55,7 +55,7 @@ struct GatherBudget : PassWrapper<GatherBudget, OperationPass<ModuleOp>> {
   void runOnOperation() final {
     for (auto program : getOperation().getOps<ProgramOp>())
       if (ScheduleOp schedule = getSchedule(program))
-        move(schedule, dsopt::getOption(getOperation(), "dp", 1));
+        move(schedule, dsopt::options::dp(getOperation()).value_or(1));
   }
 
   Option<int64_t> bytes{*this, "bytes", llvm::cl::desc("bytes gathered ahead at most"), llvm::cl::init(0)};

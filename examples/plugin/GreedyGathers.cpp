@@ -132,7 +132,7 @@ struct GreedyGathers : PassWrapper<GreedyGathers, OperationPass<ModuleOp>> {
 
   void runOnOperation() final {
     ModuleOp module = getOperation();
-    int64_t memory = deviceMemory ? deviceMemory : getOption(module, "device_memory", 0);
+    int64_t memory = deviceMemory ? deviceMemory : options::device_memory(module);
     double limit = memory > 0 ? kUsed * memory : std::numeric_limits<double>::infinity();
     for (auto program : module.getOps<ProgramOp>())
       if (getSchedule(program) && failed(GreedyRule(program, limit).apply()))

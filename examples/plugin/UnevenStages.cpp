@@ -28,7 +28,7 @@ struct UnevenStages : PassWrapper<UnevenStages, OperationPass<ModuleOp>> {
     auto blocks = dsopt::graph::collectBlocks(getOperation());
     if (failed(blocks))
       return signalPassFailure();
-    int64_t stages = dsopt::getOption(getOperation(), "pp", 1), others = blocks->size() - first;
+    int64_t stages = dsopt::options::pp(getOperation()), others = blocks->size() - first;
     if (stages < 2 || first < 1 || others < stages - 1) {
       getOperation().emitError("cannot give ")
           << first << " of " << blocks->size() << " blocks to the first of " << stages << " stages";

@@ -17,68 +17,16 @@ MLIR_DEFINE_EXPLICIT_TYPE_ID(dsopt::OptionsDialect)
 namespace {
 /// What of a row of the table the module is checked against.
 struct Row {
-  StringRef name, use, kind, form;
+  StringRef key, use, kept, kind, form;
+  bool isKept() const { return kept != "No"; }
 };
 } // namespace
 
 static constexpr Row kRows[] = {
-#define DSOPT_OPTION(name, use, kind, form, byDefault, group, state, help) {name, #use, #kind, form},
+#define DSOPT_OPTION(name, use, kept, kind, form, byDefault, group, state, help)                             \
+  {#name, #use, #kept, #kind, form},
 #include "dsopt/Runtime/Options.def"
 };
-
-/// The options that a module keeps under their own names, as they are given.
-static constexpr llvm::StringLiteral kKept[] = {"accumulate",
-                                                "arch",
-                                                "compress-gradients",
-                                                "decay-scale",
-                                                "delayed-update",
-                                                "device-memory",
-                                                "dp",
-                                                "freeze-step",
-                                                "onebit-gather",
-                                                "gather-bucket-size",
-                                                "gather-type",
-                                                "gather-window",
-                                                "gradient-type",
-                                                "init",
-                                                "input",
-                                                "link",
-                                                "local-step-clipper",
-                                                "local-step-scaler",
-                                                "lr-scale",
-                                                "matmul-precision",
-                                                "max-live-parameters",
-                                                "max-reuse-distance",
-                                                "metric",
-                                                "micro-batches",
-                                                "micro-batch-size",
-                                                "muon-adjust",
-                                                "muon-except",
-                                                "no-decay",
-                                                "node-size",
-                                                "offload-activations",
-                                                "offload-optimizer",
-                                                "offload-params",
-                                                "offload-ratio",
-                                                "optimizer",
-                                                "param-persistence-threshold",
-                                                "pp",
-                                                "precision",
-                                                "prefetch",
-                                                "prefetch-bucket-size",
-                                                "recompute",
-                                                "reduce-bucket-size",
-                                                "reduce-type",
-                                                "reduction",
-                                                "reduction-shards",
-                                                "reductions-in-flight",
-                                                "schedule",
-                                                "secondary-params",
-                                                "sub-group-size",
-                                                "target",
-                                                "threads",
-                                                "var-update-scaler",
-                                                "zero"};
 
 static bool isSwitch(Attribute value) {
   return kCountKind.holds(value) && cast<IntegerAttr>(value).getInt() <= 1;
@@ -93,7 +41,7 @@ static bool areRunDefaults(Attribute value) {
   auto defaults = dyn_cast<DictionaryAttr>(value);
   return defaults && llvm::all_of(defaults, [](NamedAttribute one) {
            return isa<StringAttr>(one.getValue()) && llvm::any_of(kRows, [&](const Row &row) {
-                    return row.name == one.getName() && row.use == "Run";
+                    return optionKey(one.getName()) == row.key && row.use == "Run";
                   });
          });
 }
@@ -107,19 +55,31 @@ namespace {
 struct Derived {
   llvm::StringLiteral key;
   const AttributeKind &kind;
+  bool isBuilt = false; ///< programs follow from it
 };
 } // namespace
 
 static const Derived kDerived[] = {
-    {"clip", kSwitchKind},     // -grad-clip is above 0
-    {"momentum", kSwitchKind}, // -momentum is above 0
-    {"train", kSwitchKind},    // no evaluation alone
-    {"command", kTextKind},    // what was called
+    {"clip", kSwitchKind, true},     // -grad-clip is above 0
+    {"momentum", kSwitchKind, true}, // -momentum is above 0
+    {"train", kSwitchKind},          // no evaluation alone
+    {"command", kTextKind},          // what was called
     {"run_defaults", kRunDefaultsKind},
     {"tile_products", kCountKind},   // elements of what -tile-products leaves whole; 0: everything
     {"stage_starts", kExtentsKind},  // the first block of each pipeline stage
     {"prefetch_memory", kCountKind}, // bytes up to which gathers start early
 };
+
+SmallVector<StringRef> dsopt::builtOptions() {
+  SmallVector<StringRef> keys;
+  for (const Row &row : kRows)
+    if (row.kept == "Built")
+      keys.push_back(row.key);
+  for (const Derived &derived : kDerived)
+    if (derived.isBuilt)
+      keys.push_back(derived.key);
+  return keys;
+}
 
 /// The words of a choice that there are.
 static SmallVector<StringRef> wordsOf(const Row &row) {
@@ -163,9 +123,9 @@ static LogicalResult verifyOption(Operation *op, NamedAttribute option) {
     expected = derived.kind.holds(option.getValue()) ? "" : derived.kind.expected.str();
   }
   for (const Row &row : kRows) {
-    if (!llvm::is_contained(kKept, row.name))
+    if (!row.isKept())
       continue;
-    keys.push_back(optionKey(row.name));
+    keys.push_back(row.key.str());
     if (keys.back() != key)
       continue;
     found = true;

@@ -62,7 +62,7 @@ bool dsopt::isForDevice(Operation *op) {
     if (auto target = module->getAttrOfType<TargetAttr>(kTargetAttr))
       return target.getKind() != TargetKind::CPU;
     if (getOption(module, "target"))
-      return getOption(module, "target", StringRef("cpu")) != "cpu";
+      return options::target(module) != "cpu";
   }
   return false;
 }

@@ -210,8 +210,8 @@ Samples KernelTable::samples() const {
   auto inputs = module->getAttrOfType<ArrayAttr>(kInputsAttr);
   if (!inputs)
     return {};
-  int64_t steps = getOption(module, "dp", 1) *
-                  getOption(module, "micro_batches", getMicroBatches(getStepPrograms(module)));
+  int64_t steps = options::dp(module).value_or(1) *
+                  options::micro_batches(module).value_or(getMicroBatches(getStepPrograms(module)));
   Samples found;
   for (auto input : inputs.getAsRange<DictionaryAttr>()) {
     auto type = dyn_cast<ShapedType>(input.getAs<TypeAttr>("type").getValue());
@@ -226,7 +226,7 @@ Samples KernelTable::samples() const {
 }
 
 void KernelTable::printHead(ArrayRef<TargetAttr> targets) {
-  int64_t ranks = getOption(module, "dp", 1) * int64_t(getStepPrograms(module).size());
+  int64_t ranks = options::dp(module).value_or(1) * int64_t(getStepPrograms(module).size());
   out << "kernels of a step" << (ranks > 1 ? " of rank 0 of " + std::to_string(ranks) : "")
       << ", by calculation: nothing was run\n";
   for (TargetAttr one : targets)

@@ -3,6 +3,7 @@
 #include "dsopt/Pipeline/Plan.h"
 #include "CollectivePlan.h"
 
+#include "dsopt/Analysis/Exec/LaterSteps.h"
 #include "dsopt/Analysis/Exec/StepCost.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -97,9 +98,10 @@ static int64_t entryOf(Operation *op, StringRef dictionary, StringRef name) {
 }
 
 Plan::Plan(ModuleOp module, TargetAttr target)
-    : module(module), programs(getPrograms(module, ProgramKind::DelayedStep)), dp(getOption(module, "dp", 1)),
-      M(getOption(module, "micro_batches", getMicroBatches(getStepPrograms(module)))),
-      V(getOption(module, "reduction_shards", dp)), threads(target.getThreads()) {
+    : module(module), programs(getPrograms(module, ProgramKind::DelayedStep)),
+      dp(options::dp(module).value_or(1)),
+      M(options::micro_batches(module).value_or(getMicroBatches(getStepPrograms(module)))),
+      V(options::reduction_shards(module).value_or(dp)), threads(target.getThreads()) {
   // Where updates lag, nearly all steps are such.
   if (programs.empty())
     programs = getPrograms(module, ProgramKind::FrozenStep);
@@ -107,10 +109,10 @@ Plan::Plan(ModuleOp module, TargetAttr target)
     programs = getPrograms(module, ProgramKind::JoinStep);
   if (programs.empty())
     programs = getStepPrograms(module);
-  int64_t stage = getOption(module, "zero", 0);
+  int64_t stage = options::zero(module);
   zero = std::to_string(dp == 1 ? 0 : stage);
-  accumulate = getOption(module, "accumulate", StringRef(stage < 2 ? "local" : "sharded"));
-  schedule = getOption(module, "schedule", StringRef("1f1b"));
+  accumulate = options::accumulate(module).value_or(stage < 2 ? "local" : "sharded");
+  schedule = options::schedule(module);
   for (auto parameter : module.getOps<graph::ParameterOp>())
     if (int64_t elements = graph::numElements(parameter.getType()); parameter->hasAttr(graph::kPartOfAttr)) {
       ++tiles;
@@ -122,7 +124,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
       given && given.contains("save-async"))
     staging = DSOPT_SAVE_STAGING;
 
-  if ((freeze.step = getOption(module, "freeze_step", 0)))
+  if ((freeze.step = options::freeze_step(module).value_or(0)))
     for (auto [before, behind] : llvm::zip(getStepPrograms(module), programs)) {
       int64_t errors = 0;
       for (auto buffer : ProgramOp(behind).getBody().front().getOps<BufferOp>())
@@ -135,7 +137,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
 
   constexpr ProgramKind kinds[] = {ProgramKind::Step, ProgramKind::CompressedStep, ProgramKind::LocalStep,
                                    ProgramKind::JoinStep};
-  if ((local.interval = getOption(module, "local_step_clipper", 0)))
+  if (movesApart(module) && (local.interval = options::local_step_clipper(module)))
     for (auto [kind, sent] : llvm::zip_equal(kinds, local.sent))
       for (ProgramOp program : getPrograms(module, kind))
         sent = std::max(sent, sentBytes(program));
@@ -174,7 +176,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
       json.attribute("K", plan.dp * plan.M);
       json.attribute("V", plan.V);
       json.attribute("M", plan.M);
-      json.attribute("micro_batch_size", getOption(plan.module, "micro_batch_size", 0));
+      json.attribute("micro_batch_size", options::micro_batch_size(plan.module).value_or(0));
     });
     if (ArrayAttr bound = plan.bound())
       json.attributeObject("bound_inputs", [&] {
@@ -253,7 +255,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
         json.attribute("sent_before", plan.freeze.before);
         json.attribute("sent_behind", plan.freeze.behind);
         json.attribute("errors", plan.freeze.errors);
-        if (std::optional<double> link = parseLink(getOption(plan.module, "link", StringRef())))
+        if (std::optional<double> link = parseLink(options::link(plan.module).value_or("")))
           json.attribute("speed_up", plan.freeze.speedUp(plan.milliseconds, *link));
       });
     if (plan.device)
@@ -326,7 +328,7 @@ public:
     line("parameters", std::to_string(plan.parameters));
     if (plan.tiles > 0)
       line("tiles", llvm::formatv("{0} of weights, of {1} elements at most", plan.tiles, plan.largestTile));
-    if (int64_t first = getOption(plan.module, "delayed_update", 0))
+    if (int64_t first = options::delayed_update(plan.module).value_or(0))
       line("update", llvm::formatv("a step behind from step {0} on: what is below is of such a step", first));
     printFreeze();
     out << "\n";
@@ -368,7 +370,7 @@ private:
          llvm::formatv("a rank sends {0} bytes a step before the freeze, {1} behind it; {2} are kept of "
                        "what that leaves out",
                        humanBytes(freeze.before), humanBytes(freeze.behind), humanBytes(freeze.errors)));
-    StringRef text = getOption(plan.module, "link", StringRef());
+    StringRef text = options::link(plan.module).value_or("");
     if (std::optional<double> link = parseLink(text))
       line("link",
            llvm::formatv("at {0} a step takes {1:F1} ms before the freeze, {2:F1} ms behind it: {3:F2} "
@@ -386,7 +388,7 @@ private:
                        "local one, {3} in one that joins; {4} are kept of what that leaves out",
                        humanBytes(local.sent[0]), humanBytes(local.sent[1]), humanBytes(local.sent[2]),
                        humanBytes(local.sent[3]), humanBytes(plan.freeze.errors)));
-    StringRef text = getOption(plan.module, "link", StringRef());
+    StringRef text = options::link(plan.module).value_or("");
     std::optional<double> link = parseLink(text);
     if (!link)
       return;
@@ -451,8 +453,8 @@ private:
     if (programs.front()->hasAttr(kLogicalAttr))
       rows("bytes that the compressed ones of these stand for", itself, kLogicalAttr, kTrafficClasses);
     if (programs.front()->hasAttr(kBetweenNodesAttr))
-      rows("bytes of these that leave a node of " + counted(getOption(plan.module, "node_size", 1), "rank") +
-               ", for each rank",
+      rows("bytes of these that leave a node of " +
+               counted(options::node_size(plan.module).value_or(1), "rank") + ", for each rank",
            itself, kBetweenNodesAttr, kTrafficClasses);
     if (llvm::any_of(kCopyTargets, [&](StringRef name) { return appears(itself, kCopiedAttr, name); }))
       rows("bytes that a rank copies in a step, to memory of", itself, kCopiedAttr, kCopyTargets);

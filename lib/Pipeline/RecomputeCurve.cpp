@@ -26,7 +26,8 @@ static FailureOr<Planner::Plan> planUnder(int64_t budget, ModuleOp module, const
   FailureOr<Planner> planner = Planner::create(*copy);
   if (failed(planner))
     return failure();
-  return planner->plan({getOption(*copy, "micro_batches", 1), getOption(*copy, "gather_window", 1)});
+  return planner->plan(
+      {options::micro_batches(*copy).value_or(1), options::gather_window(*copy).value_or(1)});
 }
 
 namespace {

@@ -24,16 +24,15 @@ struct AttachTarget : dsopt::impl::AttachTargetBase<AttachTarget> {
       return;
     std::string kindName = !target.empty() ? target.getValue()
                            : present       ? stringifyTargetKind(present.getKind()).str()
-                                           : getOption(module, "target", StringRef("cpu")).str();
+                                           : options::target(module).str();
     std::optional<TargetKind> kind = symbolizeTargetKind(kindName);
     if (!kind) {
       module.emitError("unknown target '") << kindName << "', expected cpu or cuda";
       return signalPassFailure();
     }
-    int64_t otherwise = present ? present.getThreads() : getOption(module, "threads", 1);
+    int64_t otherwise = present ? present.getThreads() : options::threads(module).value_or(1);
     FailureOr<TargetAttr> found =
-        resolveTarget(module.getLoc(), *kind,
-                      arch.empty() ? getOption(module, "arch", StringRef("native")) : StringRef(arch),
+        resolveTarget(module.getLoc(), *kind, arch.empty() ? options::arch(module) : StringRef(arch),
                       threads ? int64_t(threads) : otherwise);
     if (failed(found))
       return signalPassFailure();

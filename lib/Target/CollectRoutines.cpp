@@ -89,12 +89,12 @@ std::vector<Routine> dsopt::collectRoutines(ModuleOp module) {
     if (update && update.getRecord() && update.getStream() != exec::kHostStream)
       for (const char *image : {"SquareSums", "TrustTables"})
         needed.insert(image);
-    if (update && update.getRecord() && update.getDirection() && getOption(module, "freeze_step", 0) > 0 &&
-        update.getStream() != exec::kHostStream)
+    if (update && update.getRecord() && update.getDirection() &&
+        options::freeze_step(module).value_or(0) > 0 && update.getStream() != exec::kHostStream)
       needed.insert("LambSums");
   });
   // NCCL's queues are made wherever there are several ranks.
-  if (getOption(module, "dp", 1) * getOption(module, "pp", 1) > 1)
+  if (options::dp(module).value_or(1) * options::pp(module) > 1)
     needed.insert("TreeSum");
   std::vector<Routine> routines;
   for (const runtime::RoutineImage &image : runtime::routineImages())

@@ -387,41 +387,41 @@ void ProgramWriter::writeImages(TargetAttr target, ArrayRef<DeviceImage> images)
 }
 
 void ProgramWriter::writeLayout(TargetAttr target) {
-  int64_t dp = getOption(module, "dp", 1), pp = programs.size();
-  int64_t zero = getOption(module, "zero", 0),
-          M = getOption(module, "micro_batches", exec::getMicroBatches(programs));
+  int64_t dp = options::dp(module).value_or(1), pp = programs.size();
+  int64_t zero = options::zero(module),
+          M = options::micro_batches(module).value_or(exec::getMicroBatches(programs));
   json->attribute("dp", dp);
   json->attribute("pp", pp);
   json->attribute("zero", dp > 1 ? zero : 0);
   json->attribute("threads", target.getThreads());
   json->attribute("K", dp * M);
-  json->attribute("V", getOption(module, "reduction_shards", dp));
+  json->attribute("V", options::reduction_shards(module).value_or(dp));
   json->attribute("M", M);
-  json->attribute("micro_batch_size", getOption(module, "micro_batch_size", 0));
-  string("accumulate", getOption(module, "accumulate", zero >= 2 ? "sharded" : "local"));
-  string("schedule", getOption(module, "schedule", "1f1b"));
-  string("precision", getOption(module, "precision", "fp32"));
-  string("gradient_type", getOption(module, "gradient_type", "fp32"));
-  string("optimizer", getOption(module, "optimizer", "adamw"));
+  json->attribute("micro_batch_size", options::micro_batch_size(module).value_or(0));
+  string("accumulate", options::accumulate(module).value_or(zero >= 2 ? "sharded" : "local"));
+  string("schedule", options::schedule(module));
+  string("precision", options::precision(module));
+  string("gradient_type", options::gradient_type(module));
+  string("optimizer", options::optimizer(module));
   if (isForDevice(module))
-    string("matmul_precision", getOption(module, "matmul_precision", "highest"));
-  if (dp > 1 && getOption(module, "gather_type", StringRef("param")) != "param")
-    string("gather_type", getOption(module, "gather_type", "param"));
-  if (dp > 1 && getOption(module, "reduce_type", StringRef("gradient")) != "gradient") {
-    string("reduce_type", getOption(module, "reduce_type", "gradient"));
-    json->attribute("node_size", getOption(module, "node_size", dp));
+    string("matmul_precision", options::matmul_precision(module));
+  if (dp > 1 && options::gather_type(module) != "param")
+    string("gather_type", options::gather_type(module));
+  if (dp > 1 && options::reduce_type(module) != "gradient") {
+    string("reduce_type", options::reduce_type(module));
+    json->attribute("node_size", options::node_size(module).value_or(dp));
   }
-  if (dp > 1 && getOption(module, "compress_gradients", StringRef("none")) != "none")
-    string("compress_gradients", getOption(module, "compress_gradients", "none"));
+  if (dp > 1 && options::compress_gradients(module) != "none")
+    string("compress_gradients", options::compress_gradients(module));
   if (std::string table = libraryChoices(module); !table.empty())
     string("gemm_table", table);
-  string("init", getOption(module, "init", "model"));
+  string("init", options::init(module));
   json->attribute("clip", getOption(module, "clip", 0) != 0);
   if (!exec::getPrograms(module, exec::ProgramKind::DelayedStep).empty())
-    json->attribute("delayed_update", getOption(module, "delayed_update", 0));
+    json->attribute("delayed_update", options::delayed_update(module).value_or(0));
   bool movesApart = !exec::getPrograms(module, exec::ProgramKind::JoinStep).empty();
   if (movesApart || !exec::getPrograms(module, exec::ProgramKind::FrozenStep).empty())
-    json->attribute("freeze_step", getOption(module, "freeze_step", 0));
+    json->attribute("freeze_step", options::freeze_step(module).value_or(0));
   if (movesApart)
     json->attributeObject("local_policy", [&] {
       for (StringRef key : {"var_update_scaler", "local_step_scaler", "local_step_clipper"})

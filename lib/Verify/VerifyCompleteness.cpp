@@ -446,7 +446,7 @@ LogicalResult Completeness::verifyBuckets() {
     auto parts = updates.lookup(bucket.getSymNameAttr());
     if (failed(verifyAll("update", parts)))
       return failure();
-    if (trained && parts.front().getRecord() && getOption(module, "freeze_step", 0) > 0 &&
+    if (trained && parts.front().getRecord() && options::freeze_step(module).value_or(0) > 0 &&
         !parts.front().getCoefficients())
       return parts.front().emitOpError("goes by norms and names no coefficients, expected those of @")
              << bucket.getSymName() << ", which it changes: the rule freezes";

@@ -105,7 +105,7 @@ static LogicalResult verifyLater(ModuleOp module, StringRef option, exec::Progra
 
 /// Those behind a freeze, or of each kind that there are with it.
 static LogicalResult verifyFrozen(ModuleOp module) {
-  int64_t freeze = getOption(module, "freeze_step", 0);
+  int64_t freeze = options::freeze_step(module).value_or(0);
   ArrayRef<exec::ProgramKind> kinds = laterKinds(module);
   auto first = [&](exec::ProgramKind kind) { return llvm::is_contained(kinds, kind) ? freeze : 0; };
   if (failed(verifyLater(module, "freeze_step", first(exec::ProgramKind::FrozenStep),

@@ -10,17 +10,18 @@ using namespace dsopt;
 
 /// A bucket is cut as the options say.
 static LogicalResult verifyBucket(ModuleOp module, dist::BucketOp bucket) {
-  int64_t dp = getOption(module, "dp", 1), stage = bucket.getZero(), zero = getOption(module, "zero", stage);
+  int64_t dp = options::dp(module).value_or(1), stage = bucket.getZero(),
+          zero = getOption(module, "zero", stage);
   auto differs = [&](StringRef option, const Twine &said) {
     return bucket.emitOpError("is not what dsopt.options says: ") << option << " is " << said << ", but it ";
   };
   // What a threshold leaves whole is as under stage 2.
-  bool persists = zero == 3 && stage == 2 && getOption(module, "param_persistence_threshold", 0) > 0;
+  bool persists = zero == 3 && stage == 2 && options::param_persistence_threshold(module) > 0;
   // And what a frozen variance needs on every rank as under stage 0, or of its parameters under stage 1.
-  bool isWhole = stage == (gathersParameters(module) ? 1 : 0) && getOption(module, "freeze_step", 0) > 0;
+  bool isWhole = stage == (gathersParameters(module) ? 1 : 0) && options::freeze_step(module).value_or(0) > 0;
   if (dp > 1 && !bucket.getFrozen() && stage != zero && !persists && !isWhole)
     return differs("zero", Twine(zero)) << "is cut by stage " << stage;
-  if (!bucket.getGradientType().isF32() && getOption(module, "gradient_type", StringRef()) == "fp32")
+  if (!bucket.getGradientType().isF32() && options::gradient_type(module) == "fp32")
     return differs("gradient_type", "fp32") << "has gradients of " << bucket.getGradientType();
   return success();
 }
@@ -34,7 +35,7 @@ LogicalResult dsopt::verifyOptions(ModuleOp module, ArrayRef<exec::ProgramOp> pr
     return module.emitError("dsopt.options says that pp is ")
            << pp << ", but there are programs of " << positions << " positions";
   for (exec::ProgramOp program : programs) {
-    int64_t runs = exec::getMicroBatches(program), said = getOption(module, "micro_batches", runs);
+    int64_t runs = exec::getMicroBatches(program), said = options::micro_batches(module).value_or(runs);
     if (runs && runs != said)
       return program.emitOpError("runs ")
              << runs << " micro-batches, but dsopt.options says that micro_batches is " << said;

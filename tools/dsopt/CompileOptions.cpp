@@ -149,7 +149,7 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
   bool freezes = options.has("freeze-step") || options.text("optimizer") == "zero-one-adam";
   std::string byStage = resumed ? resumed->accumulate : layout.zero >= 2 && !freezes ? "sharded" : "local";
   layout.accumulate = options.has("accumulate") ? options.text("accumulate")
-                                                : getOption(module, "accumulate", StringRef(byStage)).str();
+                                                : options::accumulate(module).value_or(byStage).str();
   return layout;
 }
 
@@ -262,112 +262,68 @@ static void checkFreeze(ModuleOp module, const ParsedOptions &options, const Lay
     setOption(module, "freeze_step", builder.getI64IntegerAttr(100000));
 }
 
+/// What a module keeps of an option that was given, or has a default.
+static Attribute keptValue(Builder &builder, const runtime::OptionRow &row, const ParsedOptions &options) {
+  using runtime::OptionKind;
+  if (row.repeatable()) {
+    std::vector<std::string> values = options.list(row.name);
+    // Inputs are bound in any order.
+    if (StringRef(row.name) == "input")
+      llvm::sort(values);
+    return builder.getStrArrayAttr(SmallVector<StringRef>(values.begin(), values.end()));
+  }
+  if (llvm::is_contained({OptionKind::Count, OptionKind::Integer, OptionKind::Bytes}, row.kind))
+    return builder.getI64IntegerAttr(options.integer(row.name));
+  return builder.getStringAttr(options.text(row.name));
+}
+
 void setCompileOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher,
                        const std::string &commandLine) {
   Builder builder(module.getContext());
-  Layout layout = resolveLayout(module, options, launcher);
+  bool hasTarget = module->hasAttr(kTargetAttr);
+  for (const runtime::OptionRow &row : runtime::optionTable())
+    // What a module is compiled for it says itself, once it does.
+    if (row.kept != runtime::OptionKept::No && options.has(row.name) &&
+        !(hasTarget && llvm::is_contained({"arch", "target", "threads"}, StringRef(row.name))))
+      setOption(module, optionKey(row.name), keptValue(builder, row, options));
+  if (hasTarget)
+    checkTarget(module, options);
+
+  // What follows from several options, or from more than them.
   auto setInteger = [&](StringRef name, int64_t value) {
     setOption(module, name, builder.getI64IntegerAttr(value));
   };
-  auto setText = [&](StringRef name, StringRef value) {
-    setOption(module, name, builder.getStringAttr(value));
-  };
-  auto setList = [&](StringRef name, const std::vector<std::string> &values) {
-    SmallVector<StringRef> strings(values.begin(), values.end());
-    setOption(module, name, builder.getStrArrayAttr(strings));
-  };
+  Layout layout = resolveLayout(module, options, launcher);
   setInteger("dp", layout.dp);
   setInteger("pp", layout.pp);
   setInteger("zero", layout.zero);
   setInteger("micro_batches", layout.microBatches);
   setInteger("reduction_shards", layout.shards);
-  setText("accumulate", layout.accumulate);
+  setOption(module, "accumulate", builder.getStringAttr(layout.accumulate));
   if (layout.rows)
     setInteger("micro_batch_size", layout.rows);
-
-  // A choice or number with a default: taken where given, or where the module has none yet.
-  auto text = [&](const char *name, StringRef key) {
-    if (options.has(name) || !getOption(module, key))
-      setText(key, options.text(name));
-  };
-  auto integer = [&](const char *name, StringRef key, int64_t otherwise) {
-    if (options.has(name) || !getOption(module, key))
-      setInteger(key, options.integer(name, otherwise));
-  };
-  text("schedule", "schedule");
-  text("optimizer", "optimizer");
-  text("gradient-type", "gradient_type");
-  if (options.has("reduction"))
-    setText("reduction", options.text("reduction"));
   setNodeOptions(module, options, launcher);
   auto modelType = module->getAttrOfType<TypeAttr>(graph::kModelTypeAttr);
   if (modelType && modelType.getValue().isBF16() && !options.has("precision"))
-    setText("precision", "bf16");
-  else
-    text("precision", "precision");
+    setOption(module, "precision", builder.getStringAttr("bf16"));
   for (const char *name : runtime::kLossScaleOptions)
-    if (options.has(name) && !runtime::scalesLoss(getOption(module, "precision", StringRef("fp32")).str()))
+    if (options.has(name) && !runtime::scalesLoss(options::precision(module).str()))
       throw Error(1, std::string("option -") + name + " is of -precision=fp16, whose loss is scaled");
   runtime::fixedLossScale(options.text("loss-scale"));
-  // A module that does not say multiplies in full.
-  if (options.has("matmul-precision"))
-    setText("matmul_precision", options.text("matmul-precision"));
   if (options.text("init") != "model")
     runtime::initDeviation(options.text("init"));
-  text("init", "init");
   runtime::diskOptions(options.text("aio"));
-  bool hasTarget = module->hasAttr(kTargetAttr);
-  if (hasTarget)
-    checkTarget(module, options);
-  else {
-    text("arch", "arch");
-    // A module that does not say it is for a CPU.
-    if (options.text("target") != "cpu")
-      setText("target", options.text("target"));
-  }
   checkFreeze(module, options, layout);
-  setCompression(module, options);
-  if (options.has("link")) {
-    if (!parseLink(options.text("link")))
-      throw Error(1, "-link=" + options.text("link") + ": expected a rate such as 1Gb/s or 5GB/s");
-    setText("link", options.text("link"));
-  }
-  integer("device-memory", "device_memory", 0);
-  text("recompute", "recompute");
-  text("offload-activations", "offload_activations");
-  text("offload-optimizer", "offload_optimizer");
-  text("offload-params", "offload_params");
-  text("offload-ratio", "offload_ratio");
-  integer("reductions-in-flight", "reductions_in_flight", 2);
+  checkCompression(module, options);
+  if (options.has("link") && !parseLink(options.text("link")))
+    throw Error(1, "-link=" + options.text("link") + ": expected a rate such as 1Gb/s or 5GB/s");
   if (options.has("tile-products") || !getOption(module, "tile_products"))
     setInteger("tile_products", tileElements(options));
-  for (const char *name : {"gather-window", "prefetch", "sub-group-size", "delayed-update", "freeze-step",
-                           "prefetch-bucket-size", "max-live-parameters", "max-reuse-distance",
-                           "param-persistence-threshold", "reduce-bucket-size", "gather-bucket-size"})
-    if (options.has(name))
-      setInteger(optionKey(name), options.integer(name));
   if (options.has("grad-clip") || !getOption(module, "clip"))
     setInteger("clip", options.number("grad-clip") > 0);
   if (options.has("momentum") || !getOption(module, "momentum"))
     setInteger("momentum", options.number("momentum") > 0);
-  text("muon-adjust", "muon_adjust");
-  for (auto [name, key] : {std::pair("no-decay", "no_decay"), std::pair("muon-except", "muon_except"),
-                           std::pair("metric", "metric")})
-    if (options.has(name))
-      setList(key, options.list(name));
-  if (std::vector<std::string> bound = options.list("input"); !bound.empty()) {
-    llvm::sort(bound);
-    setList("input", bound);
-  }
-  for (auto [name, key] : {std::pair("lr-scale", "lr_scale"), std::pair("decay-scale", "decay_scale")}) {
-    if (!options.has(name))
-      continue;
-    std::vector<std::string> scales;
-    for (auto &[glob, scale] : options.pairList(name))
-      scales.push_back(glob + "=" + scale);
-    setList(key, scales);
-  }
-  if (!hasTarget && (options.has("threads") || !getOption(module, "threads"))) {
+  if (!hasTarget && (options.has("threads") || !options::threads(module))) {
     int64_t given = options.integer("threads"), cpus = availableCpus();
     if (given > cpus && options.has("run") && !options.has("quiet"))
       llvm::errs() << "dsopt: -threads=" << given << " are more than the " << cpus
@@ -378,7 +334,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   if (options.has("eval") || options.has("predict"))
     setInteger("train", 0);
   if (!getOption(module, "command"))
-    setText("command", commandLine);
+    setOption(module, "command", builder.getStringAttr(commandLine));
 
   NamedAttrList defaults(dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults")));
   for (const auto &[name, values] : options.values)
@@ -392,9 +348,9 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
 }
 
 void checkPrecision(ModuleOp module) {
-  if (getOption(module, "precision", StringRef("fp32")) != "fp16")
+  if (options::precision(module) != "fp16")
     return;
-  StringRef arch = getOption(module, "arch", StringRef("native"));
+  StringRef arch = options::arch(module);
   auto present = module->getAttrOfType<TargetAttr>(kTargetAttr);
   FailureOr<TargetAttr> target =
       present ? FailureOr<TargetAttr>(present)
@@ -411,7 +367,7 @@ std::string describeModelType(ModuleOp module) {
   std::string name;
   llvm::raw_string_ostream(name) << type.getValue();
   return "the model's parameters are " + name + ": trained as fp32 masters, computed in " +
-         getOption(module, "precision", StringRef("fp32")).str() + " (-precision), saved as " + name;
+         options::precision(module).str() + " (-precision), saved as " + name;
 }
 
 /// Whether two spellings mean the same: alike but for how the number is written that they end in.
@@ -428,10 +384,11 @@ static bool meanTheSame(StringRef a, StringRef b) {
 
 /// What the module was built with of an option; null where it does not keep it.
 static Attribute builtWith(ModuleOp module, StringRef option) {
-  int64_t rows = getOption(module, "micro_batch_size", 0);
+  int64_t rows = options::micro_batch_size(module).value_or(0);
   if (option == "global-batch" && rows)
     return Builder(module.getContext())
-        .getI64IntegerAttr(getOption(module, "dp", 1) * getOption(module, "micro_batches", 1) * rows);
+        .getI64IntegerAttr(options::dp(module).value_or(1) * options::micro_batches(module).value_or(1) *
+                           rows);
   return getOption(module, optionKey(option));
 }
 
@@ -459,29 +416,21 @@ void setLaterOptions(ModuleOp module, const ParsedOptions &options, Stage stage)
   checkTarget(module, options);
   for (const auto &[name, values] : options.values) {
     const runtime::OptionRow *row = runtime::findOption(name);
-    if (!row || row->use != OptionUse::Compile || name == "arch" || name == "target" || name == "gemm-table")
+    if (!row || !row->isCompiledIn() || name == "arch" || name == "target" || name == "gemm-table")
       continue;
     Attribute present = builtWith(module, name);
+    if (!present && row->kept != runtime::OptionKept::No && *row->defaultValue)
+      present = keptValue(builder, *row, ParsedOptions());
     if (present && isValue(options, name, present))
       continue;
     if (name == "tile-products" && tileElements(options) == getOption(module, "tile_products", 0))
       continue;
-    // What the stages behind it decide.
-    bool open = stage == Stage::Dist;
-    if (open &&
-        llvm::is_contained(
-            {"schedule", "recompute", "offload-activations", "offload-optimizer", "offload-ratio"}, name))
-      setOption(module, optionKey(name), builder.getStringAttr(values.back()));
-    else if (open && llvm::is_contained({"delayed-update", "device-memory", "gather-window", "prefetch",
-                                         "reductions-in-flight", "sub-group-size", "prefetch-bucket-size",
-                                         "max-live-parameters", "max-reuse-distance"},
-                                        name))
-      setOption(module, optionKey(name), builder.getI64IntegerAttr(options.integer(name)));
-    else
+    if (stage != Stage::Dist || row->use != OptionUse::Schedule)
       throw Error(
           1, "-" + name + "=" + llvm::join(values, ",") + " cannot be changed any more: this module " +
                  (present ? "was built with " + valueText(present) : "does not say what it was built with") +
                  "; start from the model");
+    setOption(module, optionKey(name), keptValue(builder, *row, options));
   }
 }
 

@@ -10,11 +10,8 @@ using dsopt::runtime::ParsedOptions;
 
 namespace dsopt {
 
-void setCompression(ModuleOp module, const ParsedOptions &options) {
-  const char *name = "compress-gradients";
-  if (options.has(name))
-    setOption(module, optionKey(name), Builder(module.getContext()).getStringAttr(options.text(name)));
-  StringRef method = getOption(module, optionKey(name), StringRef("none"));
+void checkCompression(ModuleOp module, const ParsedOptions &options) {
+  StringRef method = options::compress_gradients(module);
   if (method == "none")
     return;
   auto refuse = [&](StringRef option, StringRef value, StringRef why) {

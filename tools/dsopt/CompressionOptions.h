@@ -6,9 +6,9 @@
 #include "CompileOptions.h"
 
 namespace dsopt {
-/// Sets -compress-gradients, as it is given, on a module that has its layout, optimizer and precision. Throws
-/// an Error of status 1 where it does not go with these.
-void setCompression(mlir::ModuleOp module, const runtime::ParsedOptions &options);
+/// Throws an Error of status 1 where -compress-gradients does not go with the module's layout, optimizer and
+/// precision.
+void checkCompression(mlir::ModuleOp module, const runtime::ParsedOptions &options);
 } // namespace dsopt
 
 #endif // DSOPT_TOOLS_DSOPT_COMPRESSIONOPTIONS_H

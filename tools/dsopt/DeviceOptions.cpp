@@ -17,7 +17,7 @@ void dsopt::checkDeviceOptions(ModuleOp module, const ParsedOptions &options) {
   if (options.text("reduction") == "fast")
     throw Error(1, "-reduction=fast leaves the order of sums to NCCL: give -target=cuda; between processors "
                    "the canonical order is as fast");
-  if (getOption(module, "matmul_precision", StringRef("highest")) != "highest")
+  if (options::matmul_precision(module) != "highest")
     throw Error(
         1, "-matmul-precision=high rounds fp32 products of a GPU to TF32, which CPUs do not have: leave it "
            "out, or compile with -target=cuda");

@@ -12,14 +12,14 @@ static bool keeps(ModuleOp module, StringRef what, StringRef where) {
   return getOption(module, what, StringRef("none")) == where;
 }
 static bool hasPeers(ModuleOp module) {
-  return getOption(module, "dp", 1) > 1 || getOption(module, "pp", 1) > 1;
+  return options::dp(module).value_or(1) > 1 || options::pp(module) > 1;
 }
-static bool sharesData(ModuleOp module) { return getOption(module, "dp", 1) > 1; }
+static bool sharesData(ModuleOp module) { return options::dp(module).value_or(1) > 1; }
 static bool gathers(ModuleOp module) {
-  return getOption(module, "zero", 0) == 3 &&
-         (getOption(module, "dp", 1) > 1 || !keeps(module, "offload_params", "none"));
+  return options::zero(module) == 3 &&
+         (options::dp(module).value_or(1) > 1 || !keeps(module, "offload_params", "none"));
 }
-static bool hasBudget(ModuleOp module) { return getOption(module, "device_memory", 0) > 0; }
+static bool hasBudget(ModuleOp module) { return options::device_memory(module) > 0; }
 static bool updatesElsewhere(ModuleOp module) { return !keeps(module, "offload_optimizer", "none"); }
 static bool hasDisk(ModuleOp module) {
   return keeps(module, "offload_optimizer", "nvme") || keeps(module, "offload_params", "nvme");

@@ -192,8 +192,7 @@ void dsopt::setGemmTable(ModuleOp module, const runtime::ParsedOptions &options)
   Messages messages(*module.getContext());
   auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
   if (!target) {
-    FailureOr<TargetAttr> found =
-        resolveTarget(module.getLoc(), getOption(module, "arch", StringRef("native")), /*threads=*/1);
+    FailureOr<TargetAttr> found = resolveTarget(module.getLoc(), options::arch(module), /*threads=*/1);
     if (failed(found))
       messages.fail("-arch is unknown");
     target = *found;

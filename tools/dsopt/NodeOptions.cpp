@@ -13,12 +13,9 @@ namespace dsopt {
 
 void setNodeOptions(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher) {
   Builder builder(module.getContext());
-  int64_t dp = getOption(module, "dp", 1), zero = getOption(module, "zero", 0);
+  int64_t dp = options::dp(module).value_or(1), zero = options::zero(module);
   auto text = [&](const char *name, const char *off) {
-    std::string key = optionKey(name);
-    if (options.has(name))
-      setOption(module, key, builder.getStringAttr(options.text(name)));
-    StringRef value = getOption(module, key, StringRef(off));
+    StringRef value = getOption(module, optionKey(name), StringRef(off));
     if (value != off && zero != 3)
       throw Error(1, ("-" + Twine(name) + "=" + value + " is for what -zero=3 gathers, and the stage is " +
                       Twine(zero) + ": give -zero=3, or leave it out")
@@ -26,21 +23,19 @@ void setNodeOptions(ModuleOp module, const ParsedOptions &options, const Launche
     return value != off;
   };
   text("gather-type", "param");
-  if (options.has("reduce-type"))
-    setOption(module, "reduce_type", builder.getStringAttr(options.text("reduce-type")));
-  bool pairs = getOption(module, "reduce_type", StringRef("gradient")) == "int4";
-  if (pairs && getOption(module, "gradient_type", StringRef("fp32")) != "fp32")
+  bool pairs = options::reduce_type(module) == "int4";
+  if (pairs && options::gradient_type(module) != "fp32")
     throw Error(
         1, "-reduce-type=int4 adds in fp32, and -gradient-type=param accumulates in 16 bits: leave one of "
            "them out");
-  if (pairs && getOption(module, "reduction", StringRef("canonical")) == "fast")
+  if (pairs && options::reduction(module) == "fast")
     throw Error(1,
                 "-reduce-type=int4 adds what ranks have in their order, and -reduction=fast leaves that to "
                 "NCCL, which adds no int4: leave one of them out");
   bool keeps = text("secondary-params", "none");
   // Those of this host are what a launcher knows of nodes.
   int64_t here = launcher.worldSize ? std::min(launcher.localSize, dp) : dp;
-  int64_t nodeSize = options.integer("node-size", getOption(module, "node_size", here));
+  int64_t nodeSize = options.integer("node-size", options::node_size(module).value_or(here));
   if (options.has("node-size") || keeps || pairs) {
     if (dp % nodeSize)
       throw Error(1, ("-node-size=" + Twine(nodeSize) + " does not divide the " + Twine(dp) +

@@ -118,12 +118,11 @@ std::string outputFile(const std::string &path, const ParsedOptions &options) {
 /// What was written, how it is started, and what it was told to do by default.
 static void sayWritten(ModuleOp module, const ParsedOptions &options, const std::string &path,
                        const std::string &output, bool isForBoth) {
-  int64_t dp = getOption(module, "dp", 1), pp = getOption(module, "pp", 1);
+  int64_t dp = options::dp(module).value_or(1), pp = options::pp(module);
   std::string command = runtime::shellWord(llvm::StringRef(output).contains('/') ? output : "./" + output);
   std::string compiledIn;
   for (const auto &[name, values] : options.values)
-    if (const runtime::OptionRow *row = runtime::findOption(name);
-        row && row->use == runtime::OptionUse::Compile)
+    if (const runtime::OptionRow *row = runtime::findOption(name); row && row->isCompiledIn())
       for (const std::string &value : values)
         if (value != row->defaultValue)
           compiledIn += " -" + name + (value.empty() ? "" : "=" + value);

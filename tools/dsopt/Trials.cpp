@@ -14,10 +14,6 @@ using namespace dsopt;
 using runtime::Error;
 using runtime::ParsedOptions;
 
-/// Options of trials that nothing reads before stage 5.
-static constexpr const char *kLater[] = {"recompute", "offload_activations", "gather_window",
-                                         "device_memory"};
-
 Trials::Trials(ModuleOp source, const ParsedOptions &given, const LauncherInfo &launcher, int64_t budget)
     : options(given), launcher(launcher), budget(budget), source(source.clone()) {
   options.values.erase("device-memory");
@@ -35,10 +31,12 @@ OwningOpRef<ModuleOp> Trials::begin(const ParsedOptions &with) {
     return module;
   auto given = (*module)->getAttrOfType<DictionaryAttr>(kOptionsAttr);
   NamedAttrList earlier(given);
-  std::vector<llvm::StringRef> later(std::begin(kLater), std::end(kLater));
-  // Of where the optimizer's state lies only parameters that are offloaded know.
-  if (getOption(*module, "offload_params", "none") == "none")
-    later.push_back("offload_optimizer");
+  // What nothing reads before stage 5; of where the optimizer's state lies parameters that are offloaded know.
+  std::vector<std::string> later;
+  for (const runtime::OptionRow &row : runtime::optionTable())
+    if (row.use == runtime::OptionUse::Schedule &&
+        (llvm::StringRef(row.name) != "offload-optimizer" || options::offload_params(*module) == "none"))
+      later.push_back(optionKey(row.name));
   for (llvm::StringRef name : later)
     earlier.erase(name);
   OwningOpRef<ModuleOp> &known = shared[earlier.getDictionary(module->getContext())];
@@ -92,7 +90,8 @@ std::optional<Trials::Need> Trials::plan(OwningOpRef<ModuleOp> module, const Par
 std::optional<Trials::Need> Trials::estimate(ModuleOp module, const ParsedOptions &with,
                                              std::optional<int64_t> growth) {
   Builder builder(module.getContext());
-  int64_t all = getOption(module, "micro_batches", 1), given = getOption(module, "gather_window", 0);
+  int64_t all = options::micro_batches(module).value_or(1),
+          given = options::gather_window(module).value_or(0);
   auto [few, window] = FewMicroBatches(module, all).of(std::max<int64_t>(given, 1));
   if (given > 0)
     setOption(module, "gather_window", builder.getI64IntegerAttr(window));
@@ -120,7 +119,7 @@ std::optional<Trials::Need> Trials::need(const ParsedOptions &with, const Need *
   } catch (const Error &) {
     return std::nullopt;
   }
-  int64_t microBatches = getOption(*module, "micro_batches", 1);
+  int64_t microBatches = options::micro_batches(*module).value_or(1);
   if (!estimates || !shares || !FewMicroBatches(*module, microBatches).isLong(*module))
     return plan(std::move(module), with);
   if (full)

@@ -211,8 +211,7 @@ static std::unique_ptr<runtime::Handover> findHandover(const LauncherInfo &launc
   for (const std::string &model : options.positionals)
     what += "\n" + model;
   for (const auto &[name, values] : options.values)
-    if (const runtime::OptionRow *row = runtime::findOption(name);
-        row && row->use == runtime::OptionUse::Compile)
+    if (const runtime::OptionRow *row = runtime::findOption(name); row && row->isCompiledIn())
       for (const std::string &value : values)
         what += "\n-" + name + "=" + value;
   const char *limit = std::getenv("DSOPT_LAUNCH_TIMEOUT");

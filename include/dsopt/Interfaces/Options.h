@@ -1,9 +1,10 @@
 //===- Options.h - the options that live in the module ----------*- C++ -*-===//
 //
 // Compile options are a dictionary attribute `dsopt.options` of the module, so
-// that a stage can be continued by hand or by another tool. Keys are the command
-// line's names with underscores; the dialect `dsopt` checks them (OptionsDialect.h).
-// The driver writes it; passes read it here, and write what their own options say.
+// that a stage can be continued by hand or by another tool. Keys are the names of the
+// table (Options.def); the dialect `dsopt` checks them (OptionsDialect.h). The driver
+// writes what was given; passes ask options::NAME(module), and write what their own
+// options say.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +16,9 @@
 #include "mlir/IR/BuiltinOps.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace dsopt {
 inline constexpr llvm::StringLiteral kOptionsAttr = "dsopt.options";
@@ -47,6 +50,57 @@ inline llvm::SmallVector<llvm::StringRef> getOptionList(mlir::ModuleOp module, l
       strings.push_back(llvm::cast<mlir::StringAttr>(entry).getValue());
   return strings;
 }
+/// For each option that modules keep a function of its name: a number, a text or the strings of a list. Of
+/// one that was not given the table's default; none where it has none.
+namespace options {
+namespace detail {
+constexpr bool isList(std::string_view kind) { return kind == "TextList" || kind == "PairList"; }
+/// Whether a kind of options, or a choice between numbers, is kept as a number.
+constexpr bool isNumber(std::string_view kind, std::string_view form) {
+  return kind == "Count" || kind == "Integer" || kind == "Bytes" ||
+         (kind == "Choice" && form.find_first_not_of("0123456789|") == std::string_view::npos);
+}
+constexpr int64_t toNumber(std::string_view digits) {
+  int64_t number = 0;
+  for (char digit : digits)
+    number = number * 10 + (digit - '0');
+  return number;
+}
+template <bool isList, bool isNumber, bool hasDefault>
+auto get(mlir::ModuleOp module, llvm::StringRef name, std::string_view byDefault) {
+  if constexpr (isList) {
+    return getOptionList(module, name);
+  } else if constexpr (isNumber) {
+    auto value = llvm::dyn_cast_or_null<mlir::IntegerAttr>(getOption(module, name));
+    if constexpr (hasDefault)
+      return value ? value.getInt() : toNumber(byDefault);
+    else
+      return value ? std::optional<int64_t>(value.getInt()) : std::nullopt;
+  } else {
+    auto value = llvm::dyn_cast_or_null<mlir::StringAttr>(getOption(module, name));
+    if constexpr (hasDefault)
+      return value ? value.getValue() : llvm::StringRef(byDefault);
+    else
+      return value ? std::optional<llvm::StringRef>(value.getValue()) : std::nullopt;
+  }
+}
+} // namespace detail
+
+#define DSOPT_GETTER_No(name, kind, form, byDefault)
+#define DSOPT_GETTER_Kept(name, kind, form, byDefault)                                                       \
+  inline auto name(mlir::ModuleOp module) {                                                                  \
+    return detail::get<detail::isList(#kind), detail::isNumber(#kind, form), sizeof(byDefault) != 1>(        \
+        module, #name, byDefault);                                                                           \
+  }
+#define DSOPT_GETTER_Built(name, kind, form, byDefault) DSOPT_GETTER_Kept(name, kind, form, byDefault)
+#define DSOPT_OPTION(name, use, kept, kind, form, byDefault, group, state, help)                             \
+  DSOPT_GETTER_##kept(name, kind, form, byDefault)
+#include "dsopt/Runtime/Options.def"
+#undef DSOPT_GETTER_Built
+#undef DSOPT_GETTER_Kept
+#undef DSOPT_GETTER_No
+} // namespace options
+
 /// Sets one option.
 inline void setOption(mlir::ModuleOp module, llvm::StringRef name, mlir::Attribute value) {
   mlir::NamedAttrList list(module->getAttrOfType<mlir::DictionaryAttr>(kOptionsAttr));

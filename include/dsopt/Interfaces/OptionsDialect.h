@@ -12,6 +12,9 @@
 #include "mlir/IR/Dialect.h"
 
 namespace dsopt {
+/// The keys of dsopt.options that programs follow from; the others are read when a program is written or run.
+llvm::SmallVector<llvm::StringRef> builtOptions();
+
 class OptionsDialect : public mlir::Dialect {
 public:
   explicit OptionsDialect(mlir::MLIRContext *context);

@@ -18,7 +18,8 @@
 
 namespace dsopt::runtime {
 
-enum class OptionUse { Run, Compile, Command, Any };
+enum class OptionUse { Run, Compile, Schedule, Command, Any };
+enum class OptionKept { No, Kept, Built };
 enum class OptionKind {
   Flag,
   Count,
@@ -40,10 +41,12 @@ enum class OptionState { Ready, Later };
 struct OptionRow {
   const char *name;
   OptionUse use;
+  OptionKept kept;
   OptionKind kind;
   const char *form, *defaultValue, *group;
   OptionState state;
   const char *help;
+  bool isCompiledIn() const { return use == OptionUse::Compile || use == OptionUse::Schedule; }
   bool repeatable() const {
     return kind == OptionKind::TextList || kind == OptionKind::PairList || kind == OptionKind::FlagOrList;
   }

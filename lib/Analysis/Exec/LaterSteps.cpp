@@ -8,18 +8,17 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-bool dsopt::movesApart(ModuleOp module) { return getOption(module, "local_step_clipper", 0) > 0; }
+bool dsopt::movesApart(ModuleOp module) { return bool(getOption(module, "local_step_clipper")); }
 
 bool dsopt::gathersParameters(ModuleOp module) {
-  return getOption(module, "onebit_gather", StringRef("momentum")) == "parameters" &&
-         getOption(module, "dp", 1) > 1;
+  return options::onebit_gather(module) == "parameters" && options::dp(module).value_or(1) > 1;
 }
 
 ArrayRef<ProgramKind> dsopt::laterKinds(ModuleOp module) {
   static constexpr ProgramKind kFrozen[] = {ProgramKind::FrozenStep, ProgramKind::FirstFrozenStep};
   static constexpr ProgramKind kApart[] = {ProgramKind::CompressedStep, ProgramKind::LocalStep,
                                            ProgramKind::JoinStep};
-  if (getOption(module, "freeze_step", 0) == 0)
+  if (options::freeze_step(module).value_or(0) == 0)
     return {};
   return movesApart(module) ? ArrayRef(kApart)
                             : ArrayRef(kFrozen).take_front(gathersParameters(module) ? 2 : 1);

@@ -73,6 +73,6 @@ std::vector<std::vector<SentBytes>> dsopt::collectTraffic(ModuleOp module, Array
   AccessAnalysis analysis(module);
   std::vector<std::vector<SentBytes>> all;
   for (ProgramOp program : programs)
-    all.push_back(collectTraffic(program, analysis, getOption(module, "node_size", 0)));
+    all.push_back(collectTraffic(program, analysis, options::node_size(module).value_or(0)));
   return all;
 }

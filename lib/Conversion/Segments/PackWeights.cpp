@@ -228,7 +228,7 @@ LogicalResult Packer::pack() {
 
 LogicalResult dsopt::packWeights(ModuleOp module) {
   // A table decides what is copied; a limit of memory is for what has to be there.
-  if (module->hasAttr(kGemmTableAttr) || getOption(module, "device_memory", 0))
+  if (module->hasAttr(kGemmTableAttr) || options::device_memory(module))
     return success();
   FailureOr<TargetAttr> target = getTarget(module);
   if (failed(target))

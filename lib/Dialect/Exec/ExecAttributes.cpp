@@ -4,6 +4,7 @@
 #include "dsopt/Interfaces/AttributeTable.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/OptionsDialect.h"
 #include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;
@@ -121,35 +122,9 @@ static const AttributeRow kAttributes[] = {
     {kConstantAttr, On::Argument, kSymbolKind},
 };
 
-/// The options that programs follow from; the others are read when a program is written or run.
-static constexpr llvm::StringLiteral kBuildOptions[] = {"accumulate",
-                                                        "clip",
-                                                        "compress_gradients",
-                                                        "delayed_update",
-                                                        "dp",
-                                                        "freeze_step",
-                                                        "local_step_clipper",
-                                                        "gather_type",
-                                                        "node_size",
-                                                        "reduce_type",
-                                                        "secondary_params",
-                                                        "gather_window",
-                                                        "gradient_type",
-                                                        "matmul_precision",
-                                                        "micro_batch_size",
-                                                        "micro_batches",
-                                                        "momentum",
-                                                        "optimizer",
-                                                        "pp",
-                                                        "precision",
-                                                        "reduction",
-                                                        "reduction_shards",
-                                                        "schedule",
-                                                        "zero"};
-
 void dsopt::exec::keepOptions(ModuleOp module) {
   NamedAttrList kept;
-  for (StringRef name : kBuildOptions)
+  for (StringRef name : builtOptions())
     if (Attribute value = getOption(module, name))
       kept.set(name, value);
   if (Attribute target = module->getAttr(kTargetAttr))
@@ -162,7 +137,7 @@ static LogicalResult verifyBuiltWith(ModuleOp module, DictionaryAttr built) {
   if (built.get("target") != module->getAttr(kTargetAttr))
     return module.emitError(kTargetAttr)
            << " is not what the programs were built for: start from the stage before them to change it";
-  for (StringRef name : kBuildOptions) {
+  for (StringRef name : builtOptions()) {
     Attribute now = getOption(module, name), then = built.get(name);
     if (now == then)
       continue;

@@ -11,7 +11,7 @@ using namespace dsopt::exec;
 Members::Members(ModuleOp module) {
   if (!module)
     return;
-  dp = getOption(module, "dp", 1);
+  dp = options::dp(module).value_or(1);
   for (auto communicator : module.getOps<CommunicatorOp>())
     communicators[communicator.getSymNameAttr()] = communicator;
 }

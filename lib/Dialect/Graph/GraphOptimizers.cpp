@@ -183,7 +183,7 @@ struct MuonRule : ElementwiseRule<MuonRule, MuonOp> {
   static ArrayRef<llvm::StringLiteral> getOptimizers() { return kMuon; }
   static std::optional<NamedAttrList> choose(StringRef name, ModuleOp module) {
     std::optional<NamedAttrList> attributes = chooseByName(name, kMuon);
-    if (attributes && getOption(module, "muon_adjust", StringRef("original")) == "match-rms-adamw")
+    if (attributes && options::muon_adjust(module) == "match-rms-adamw")
       attributes->set("match_rms", UnitAttr::get(module.getContext()));
     return attributes;
   }

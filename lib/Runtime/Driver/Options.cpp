@@ -8,13 +8,30 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <set>
 
 using namespace dsopt::runtime;
 
+/// The name that is given: dashes for the table's underscores.
+static const char *nameOf(const char *key) {
+  static std::set<std::string> names;
+  std::string name = key;
+  std::replace(name.begin(), name.end(), '_', '-');
+  return names.insert(name).first->c_str();
+}
+
 const std::vector<OptionRow> &dsopt::runtime::optionTable() {
   static const std::vector<OptionRow> table = {
-#define DSOPT_OPTION(name, use, kind, form, byDefault, group, state, help)                                   \
-  {name, OptionUse::use, OptionKind::kind, form, byDefault, group, OptionState::state, help},
+#define DSOPT_OPTION(name, use, kept, kind, form, byDefault, group, state, help)                             \
+  {nameOf(#name),                                                                                            \
+   OptionUse::use,                                                                                           \
+   OptionKept::kept,                                                                                         \
+   OptionKind::kind,                                                                                         \
+   form,                                                                                                     \
+   byDefault,                                                                                                \
+   group,                                                                                                    \
+   OptionState::state,                                                                                       \
+   help},
 #include "dsopt/Runtime/Options.def"
   };
   return table;
@@ -366,7 +383,7 @@ ParsedOptions dsopt::runtime::parseOptions(int argc, const char *const *argv, To
       value = argv[++i];
       hasValue = true;
     }
-    if (tool == Tool::Program && (row->use == OptionUse::Compile || row->use == OptionUse::Command)) {
+    if (tool == Tool::Program && (row->isCompiledIn() || row->use == OptionUse::Command)) {
       parsed.compiledIn.push_back(name + (hasValue ? "=" + value : ""));
       continue;
     }

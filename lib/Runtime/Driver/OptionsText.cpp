@@ -71,7 +71,7 @@ static std::string remarksOn(const OptionRow &row) {
     text += std::string(" default: ") + row.defaultValue + ".";
   if (row.repeatable())
     text += " may be given several times.";
-  if (row.use == OptionUse::Compile)
+  if (row.isCompiledIn())
     text += " compiled in.";
   if (row.kind == OptionKind::Bytes)
     text += " K, M, G and KiB, MiB, GiB are powers of 1024, KB, MB, GB of 1000.";

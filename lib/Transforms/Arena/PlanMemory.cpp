@@ -138,7 +138,7 @@ static DictionaryAttr toDictionary(MLIRContext *context, const std::map<StringRe
 
 void PlanMemory::refuse(ProgramOp program, int64_t arena, const Peak &peak) {
   ModuleOp module = getOperation();
-  int64_t limit = getOption(module, "device_memory", 0);
+  int64_t limit = options::device_memory(module);
   InFlightDiagnostic diag = emitError(program.getLoc())
                             << "the model needs " << arena << " bytes of memory on each rank of stage "
                             << program.getPosition() << ", more than the " << limit
@@ -201,7 +201,7 @@ void PlanMemory::describeUse(MemoryOp op, int64_t arena, const Peak &peak) {
 }
 
 void PlanMemory::describeTraffic(ProgramOp program, AccessAnalysis &analysis) {
-  Sent sent = sumTraffic(collectTraffic(program, analysis, getOption(getOperation(), "node_size", 0)));
+  Sent sent = sumTraffic(collectTraffic(program, analysis, options::node_size(getOperation()).value_or(0)));
   sent.bytes.try_emplace("padding", 0);
   for (Traffic kind : {Traffic::AllGather, Traffic::ReduceScatter, Traffic::SendRecv, Traffic::Tied})
     sent.bytes.try_emplace(stringifyTraffic(kind), 0);

@@ -83,12 +83,11 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     ModuleOp module = getOperation();
     if (rule.getScope() == UpdateScope::Elements)
       return success();
-    if (getOption(module, "precision", StringRef("fp32")) != "fp32" &&
-        getOption(module, "gradient_type", StringRef("fp32")) == "param")
+    if (options::precision(module) != "fp32" && options::gradient_type(module) == "param")
       return module.emitError("-optimizer=")
              << rule.getRuleName() << " works in the gradients' place: expected "
              << "-gradient-type=fp32, got param";
-    if (rule.getScope() != UpdateScope::Parameters && getOption(module, "delayed_update", 0) != 0)
+    if (rule.getScope() != UpdateScope::Parameters && options::delayed_update(module).value_or(0) != 0)
       return module.emitError("-optimizer=") << rule.getRuleName() << " sees " << describe(rule.getScope())
                                              << ": expected no -delayed-update";
     return success();
@@ -101,7 +100,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   LogicalResult findMatrices() {
     if (auto function = getOperation().lookupSymbol<func::FuncOp>(kMicroBatchFunction))
       matrices = findHiddenMatrices(function);
-    for (StringRef glob : getOptionList(getOperation(), "muon_except"))
+    for (StringRef glob : options::muon_except(getOperation()))
       if (failed(forMatches("muon-except", glob, [&](graph::ParameterOp parameter) {
             matrices.erase(parameter.getSymNameAttr());
           })))
@@ -156,7 +155,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
         failed(scaleParameters("decay_scale", graph::kDecayScaleAttr)))
       return failure();
     Builder builder(&getContext());
-    for (StringRef entry : getOptionList(getOperation(), "no_decay")) {
+    for (StringRef entry : options::no_decay(getOperation())) {
       auto exempt = [&](graph::ParameterOp parameter) {
         parameter->setAttr(graph::kDecayScaleAttr, builder.getF64FloatAttr(0));
       };

@@ -94,7 +94,7 @@ public:
 
   LogicalResult run() {
     leaveScores();
-    for (StringRef text : getOptionList(module, "metric")) {
+    for (StringRef text : options::metric(module)) {
       std::optional<Request> request = parse(text);
       if (!request)
         return forward.emitError("-metric=")
@@ -465,7 +465,7 @@ struct AttachMetrics : public dsopt::impl::AttachMetricsBase<AttachMetrics> {
       return forward.getResultAttr(result, graph::kOutputAttr) ||
              forward.getResultAttr(result, graph::kMetricAttr);
     };
-    if (getOptionList(getOperation(), "metric").empty() &&
+    if (options::metric(getOperation()).empty() &&
         llvm::none_of(llvm::seq<unsigned>(0, forward.getNumResults()), isAsked))
       return;
     if (failed(Attacher(getOperation(), forward).run()))

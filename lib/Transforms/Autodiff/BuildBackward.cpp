@@ -209,8 +209,7 @@ private:
   }
 
   RankedTensorType accumulatorType(RankedTensorType type) {
-    if (type.getElementTypeBitWidth() >= 32 ||
-        getOption(module, "gradient_type", StringRef("fp32")) == "param")
+    if (type.getElementTypeBitWidth() >= 32 || options::gradient_type(module) == "param")
       return type;
     return RankedTensorType::get(type.getShape(), builder.getF32Type());
   }

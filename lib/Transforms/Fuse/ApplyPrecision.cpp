@@ -48,7 +48,7 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
                                     : Type(builder->getF16Type());
     f32 = builder->getF32Type();
     // Everything that deals with gradients takes their type from here.
-    if (isNarrow && getOption(module, "gradient_type", StringRef("fp32")) == "param")
+    if (isNarrow && options::gradient_type(module) == "param")
       for (auto state : module.getOps<graph::StateOp>())
         if (state.getRole() == graph::Role::Gradient)
           state.setType(withElement(state.getType(), narrowType));

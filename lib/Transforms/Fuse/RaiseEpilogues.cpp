@@ -155,7 +155,7 @@ Value matchGeluSlope(Value slope) {
 
 struct RaiseEpilogues : impl::RaiseEpiloguesBase<RaiseEpilogues> {
   void runOnOperation() override {
-    StringRef precision = getOption(getOperation(), "precision", StringRef("fp32"));
+    StringRef precision = options::precision(getOperation());
     bool isOnDevice = isForDevice(getOperation());
     if (!isOnDevice && !canBias(precision))
       return;

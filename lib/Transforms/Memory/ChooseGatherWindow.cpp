@@ -139,13 +139,13 @@ namespace {
 struct ChooseGatherWindow : dsopt::impl::ChooseGatherWindowBase<ChooseGatherWindow> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (getOption(module, "gather_window", 0) > 0)
+    if (options::gather_window(module).value_or(0) > 0)
       return;
-    int64_t microBatches = getOption(module, "micro_batches", 1);
-    int64_t budget = getOption(module, "device_memory", 0);
+    int64_t microBatches = options::micro_batches(module).value_or(1);
+    int64_t budget = options::device_memory(module);
     bool sliced = llvm::any_of(module.getOps<dist::BucketOp>(),
                                [](dist::BucketOp bucket) { return bucket.isSliced(); });
-    Stay stay{1, getOption(module, "max_reuse_distance", -1)};
+    Stay stay{1, options::max_reuse_distance(module).value_or(-1)};
     if (sliced && budget > 0) {
       FailureOr<Planner> planner = Planner::create(module);
       if (failed(planner))

@@ -94,8 +94,8 @@ void ChoosePrefetch::searchFew(Planner &planner, Planner::Layout few, int64_t mi
 void ChoosePrefetch::search(Planner &planner) {
   ModuleOp module = getOperation();
   Planner::Layout layout;
-  int64_t microBatches = getOption(module, "micro_batches", 1),
-          window = getOption(module, "gather_window", 1);
+  int64_t microBatches = options::micro_batches(module).value_or(1),
+          window = options::gather_window(module).value_or(1);
   FewMicroBatches steps(module, microBatches);
   if (steps.isLong(module)) {
     std::tie(layout.microBatches, layout.gatherWindow) = steps.of(window);
@@ -135,9 +135,9 @@ void ChoosePrefetch::search(Planner &planner) {
 
 void ChoosePrefetch::runOnOperation() {
   ModuleOp module = getOperation();
-  if (getOption(module, "prefetch"))
+  if (options::prefetch(module))
     return;
-  budget = getOption(module, "device_memory", 0);
+  budget = options::device_memory(module);
   bool sliced =
       llvm::any_of(module.getOps<dist::BucketOp>(), [](dist::BucketOp bucket) { return bucket.isSliced(); });
   best = Planner::Layout();

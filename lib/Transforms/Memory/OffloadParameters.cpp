@@ -28,10 +28,9 @@ struct OffloadParameters : dsopt::impl::OffloadParametersBase<OffloadParameters>
       module.emitError("-offload-params=") << where << " needs " << what;
       signalPassFailure();
     };
-    if (getOption(module, "zero", 0) != 3)
+    if (options::zero(module) != 3)
       return needs("-zero=3: blocks then read what is fetched for them");
-    if (getOption(module, "train", 1) != 0 &&
-        getOption(module, "offload_optimizer", StringRef("none")) == "none")
+    if (getOption(module, "train", 1) != 0 && options::offload_optimizer(module) == "none")
       return needs("-offload-optimizer=cpu or nvme: updates run where both are");
     llvm::DenseMap<int64_t, int64_t> stages; ///< by block
     for (auto function : module.getOps<func::FuncOp>())

@@ -21,7 +21,7 @@ struct Recompute : dsopt::impl::RecomputeBase<Recompute> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     StringRef mode = takeOption(module, "recompute", StringRef(this->mode), "none");
-    int64_t budget = getOption(module, "device_memory", 0);
+    int64_t budget = options::device_memory(module);
     if (mode == "none" || (mode == "auto" && budget == 0))
       return;
     FailureOr<RecomputeScale> scale = RecomputeScale::create(module);

@@ -77,7 +77,7 @@ LogicalResult RecomputeScale::apply(ModuleOp module, const Places &places) const
 }
 
 static int64_t gatherWindow(ModuleOp module) {
-  return std::max<int64_t>(getOption(module, "gather_window", 0), 1);
+  return std::max<int64_t>(options::gather_window(module).value_or(0), 1);
 }
 
 FailureOr<Planner::Plan> RecomputeScale::plan(ModuleOp module, const Places &places, int64_t enough) const {
@@ -87,7 +87,7 @@ FailureOr<Planner::Plan> RecomputeScale::plan(ModuleOp module, const Places &pla
   FailureOr<Planner> planner = Planner::create(*copy);
   if (failed(planner))
     return failure();
-  return planner->plan({getOption(module, "micro_batches", 1), gatherWindow(module), enough});
+  return planner->plan({options::micro_batches(module).value_or(1), gatherWindow(module), enough});
 }
 
 FailureOr<RecomputeScale::Bytes> RecomputeScale::estimate(ModuleOp module, const Places &places,
@@ -98,7 +98,7 @@ FailureOr<RecomputeScale::Bytes> RecomputeScale::estimate(ModuleOp module, const
   FailureOr<Planner> planner = Planner::create(*copy);
   if (failed(planner))
     return failure();
-  int64_t all = getOption(module, "micro_batches", 1);
+  int64_t all = options::micro_batches(module).value_or(1);
   auto [few, window] = FewMicroBatches(module, all).of(gatherWindow(module));
   int64_t more = std::min(few + window, all);
   FailureOr<Planner::Plan> one = planner->plan({few, window, enough});
@@ -215,7 +215,7 @@ FailureOr<RecomputeScale::Places> RecomputeScale::fewest(ModuleOp module, int64_
   auto fits = [](const Bytes &taken, int64_t budget) {
     return llvm::all_of(taken, [&](int64_t bytes) { return bytes <= budget; });
   };
-  if (FewMicroBatches(module, getOption(module, "micro_batches", 1)).isLong(module)) {
+  if (FewMicroBatches(module, options::micro_batches(module).value_or(1)).isLong(module)) {
     // Estimates, and so not to the last byte.
     int64_t sure = budget / 100 * 98;
     auto estimated = [&](const Places &asked) { return estimate(module, asked, sure); };

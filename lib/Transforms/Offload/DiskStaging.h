@@ -26,7 +26,7 @@ inline int64_t alignedOnDisk(int64_t elements) { return llvm::alignTo(elements, 
 /// 16th of the largest bucket: programs grow with the number of parts).
 inline int64_t elementsOfPart(mlir::ModuleOp module, int64_t most) {
   int64_t byDefault = std::max<int64_t>(1 << 22, llvm::divideCeil(most, 16));
-  int64_t group = std::max<int64_t>(getOption(module, "sub_group_size", byDefault), 1);
+  int64_t group = std::max<int64_t>(options::sub_group_size(module).value_or(byDefault), 1);
   return alignedOnDisk(std::min(most, group));
 }
 

@@ -157,13 +157,13 @@ LogicalResult Offloader::run() {
 }
 
 LogicalResult dsopt::offloadActivations(ModuleOp module, int64_t leastBytes) {
-  if (getOption(module, "offload_activations", StringRef("none")) == "none")
+  if (options::offload_activations(module) == "none")
     return success();
   declareHostStreams(module);
   AccessAnalysis analysis(module);
   bool didOffload = false;
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>())) {
-    Offloader offloader(program, analysis, leastBytes, getOption(module, "prefetch", 1));
+    Offloader offloader(program, analysis, leastBytes, options::prefetch(module).value_or(1));
     if (failed(offloader.run()))
       return failure();
     didOffload |= offloader.didOffload();

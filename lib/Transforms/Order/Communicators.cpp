@@ -44,7 +44,7 @@ void dsopt::declareCommunicators(ModuleOp module, int64_t ranks, int64_t positio
 void dsopt::declareNodes(ModuleOp module, int64_t nodeSize) {
   SymbolTable symbols(module);
   Builder builder(module.getContext());
-  int64_t ranks = getOption(module, "dp", 1), positions = 0;
+  int64_t ranks = options::dp(module).value_or(1), positions = 0;
   for (auto program : module.getOps<ProgramOp>())
     positions = std::max<int64_t>(positions, program.getPosition() + 1);
   declare<CommunicatorOp>(symbols, kNode,

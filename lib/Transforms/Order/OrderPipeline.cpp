@@ -150,13 +150,13 @@ static LogicalResult checkSequential(func::FuncOp function, int64_t ranks, int64
 /// Writes the programs of one function.
 static LogicalResult orderFunction(func::FuncOp function) {
   auto module = function->getParentOfType<ModuleOp>();
-  int64_t ranks = getOption(module, "dp", 1), microBatches = getOption(module, "micro_batches", 1);
+  int64_t ranks = options::dp(module).value_or(1), microBatches = options::micro_batches(module).value_or(1);
   if (failed(checkSequential(function, ranks, microBatches)))
     return failure();
   FailureOr<MicroBatch> graph = readMicroBatch(function);
   if (failed(graph))
     return failure();
-  auto orders = orderStages(module, getOption(module, "schedule", "1f1b"), *graph, microBatches);
+  auto orders = orderStages(module, options::schedule(module), *graph, microBatches);
   if (failed(orders))
     return failure();
   declareCommunicators(module, ranks, graph->stages);

@@ -105,8 +105,8 @@ LogicalResult Splitter::split() {
 }
 
 LogicalResult dsopt::gatherByNode(ModuleOp module) {
-  int64_t ranks = getOption(module, "dp", 1), nodeSize = getOption(module, "node_size", ranks);
-  if (getOption(module, "secondary_params", StringRef("none")) == "none")
+  int64_t ranks = options::dp(module).value_or(1), nodeSize = options::node_size(module).value_or(ranks);
+  if (options::secondary_params(module) == "none")
     return success();
   if (nodeSize < 1 || ranks % nodeSize)
     return module.emitError("node_size is ")

@@ -151,8 +151,8 @@ LogicalResult Mover::move() {
 }
 
 LogicalResult dsopt::prefetchGathers(ModuleOp module) {
-  Ahead most{getOption(module, "prefetch", 1), getOption(module, "prefetch_bucket_size", INT64_MAX),
-             getOption(module, "max_live_parameters", INT64_MAX),
+  Ahead most{options::prefetch(module).value_or(1), options::prefetch_bucket_size(module).value_or(INT64_MAX),
+             options::max_live_parameters(module).value_or(INT64_MAX),
              getOption(module, "prefetch_memory", INT64_MAX)};
   AccessAnalysis analysis(module);
   for (auto program : module.getOps<ProgramOp>())

@@ -178,9 +178,9 @@ LogicalResult Sharer::share() {
 }
 
 LogicalResult dsopt::shareGathers(ModuleOp module) {
-  int64_t window = std::max<int64_t>(getOption(module, "gather_window", 1), 1);
-  int64_t distance = getOption(module, "max_reuse_distance", -1);
-  int64_t most = getOption(module, "max_live_parameters", -1);
+  int64_t window = std::max<int64_t>(options::gather_window(module).value_or(1), 1);
+  int64_t distance = options::max_reuse_distance(module).value_or(-1);
+  int64_t most = options::max_live_parameters(module).value_or(-1);
   for (auto program : module.getOps<ProgramOp>())
     if (getSchedule(program) && failed(Sharer(program, window, distance, most).share()))
       return failure();

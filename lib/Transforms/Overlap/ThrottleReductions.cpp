@@ -85,7 +85,7 @@ static LogicalResult throttle(ProgramOp program, size_t most, AccessAnalysis &an
 }
 
 LogicalResult dsopt::throttleReductions(ModuleOp module) {
-  size_t most = getOption(module, "reductions_in_flight", 2);
+  size_t most = options::reductions_in_flight(module);
   AccessAnalysis analysis(module);
   for (auto program : module.getOps<ProgramOp>())
     if (getSchedule(program) && failed(throttle(program, most, analysis)))

@@ -19,8 +19,8 @@ public:
   BucketLimits(mlir::ModuleOp module, int64_t ranks, int64_t zero) : zero(zero) {
     // What is alone sends nothing.
     if (ranks > 1) {
-      reduced = getOption(module, "reduce_bucket_size", INT64_MAX);
-      gathered = getOption(module, "gather_bucket_size", INT64_MAX);
+      reduced = options::reduce_bucket_size(module).value_or(INT64_MAX);
+      gathered = options::gather_bucket_size(module).value_or(INT64_MAX);
     }
   }
   int64_t of(bool frozen) const {

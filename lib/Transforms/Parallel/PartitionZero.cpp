@@ -61,12 +61,12 @@ void PartitionZeroPass::runOnOperation() {
     return signalPassFailure();
   }
   // What is alone has everything, but for what it fetches.
-  if (dp == 1 && getOption(module, "offload_params", StringRef("none")) == "none")
+  if (dp == 1 && options::offload_params(module) == "none")
     zero = 0;
   // Behind the freeze each rank has its own gradient whole, and updates by whole momenta or its slice of
   // them.
-  if (getOption(module, "freeze_step", 0) > 0)
-    zero = getOption(module, "onebit_gather", StringRef()) == "parameters" ? std::min<int64_t>(zero, 1) : 0;
+  if (options::freeze_step(module).value_or(0) > 0)
+    zero = options::onebit_gather(module) == "parameters" ? std::min<int64_t>(zero, 1) : 0;
 
   BucketLimits limits(module, dp, zero);
   SymbolTable symbols(module);

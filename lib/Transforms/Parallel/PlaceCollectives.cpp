@@ -72,7 +72,7 @@ LogicalResult PlaceCollectivesPass::passGathered(func::FuncOp function, SymbolTa
 /// Gathers before each run what it takes, and reduces gradients behind the last run that adds to them.
 void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbols) {
   OpBuilder builder(function.getContext());
-  bool quantizes = getOption(getOperation(), "gather_type", StringRef("param")) == "int8";
+  bool quantizes = options::gather_type(getOperation()) == "int8";
   struct Use {
     graph::RunOp last;
     llvm::SetVector<Attribute> gradients;
@@ -97,9 +97,9 @@ void PlaceCollectivesPass::placeAround(func::FuncOp function, SymbolTable &symbo
       use.gradients.insert(gradients.begin(), gradients.end());
     }
   }
-  auto order = *dist::symbolizeReductionOrder(getOption(getOperation(), "reduction", StringRef("canonical")));
-  bool inPairs = getOption(getOperation(), "reduce_type", StringRef("gradient")) == "int4";
-  bool compresses = getOption(getOperation(), "compress_gradients", StringRef("none")) != "none";
+  auto order = *dist::symbolizeReductionOrder(options::reduction(getOperation()));
+  bool inPairs = options::reduce_type(getOperation()) == "int4";
+  bool compresses = options::compress_gradients(getOperation()) != "none";
   DenseMap<Operation *, Operation *> ends; ///< the last reduction behind a run
   for (auto &[key, use] : uses) {
     dist::BucketOp bucket = key.first;

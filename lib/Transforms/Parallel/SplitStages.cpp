@@ -61,7 +61,7 @@ static FailureOr<SmallVector<int64_t>> chunkMap(ModuleOp module, StringRef name,
   PipelineSchedule schedule = getPipelineSchedule(name, &problem);
   if (!schedule.order)
     return module.emitError("schedule ") << problem;
-  if (problem = schedule.refuse(stages, getOption(module, "micro_batches", 0), {}); !problem.empty())
+  if (problem = schedule.refuse(stages, options::micro_batches(module).value_or(0), {}); !problem.empty())
     return module.emitError("schedule ") << name << " " << problem;
   SmallVector<int64_t> map = schedule.chunks(stages, {});
   for (int64_t stage : map)

@@ -15,7 +15,7 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 LogicalResult dsopt::delayUpdates(ModuleOp module) {
-  if (getOption(module, "delayed_update", 0) == 0)
+  if (options::delayed_update(module).value_or(0) == 0)
     return success();
   // Gradients are set aside by copies.
   declareHostStreams(module);

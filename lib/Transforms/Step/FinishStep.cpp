@@ -449,7 +449,7 @@ void StepFinisher::finish() {
 }
 
 bool dsopt::updatesNeedAgreement(ModuleOp module) {
-  return getOption(module, "clip", 0) != 0 || getOption(module, "precision", StringRef("fp32")) == "fp16";
+  return getOption(module, "clip", 0) != 0 || options::precision(module) == "fp16";
 }
 
 LogicalResult dsopt::finishStep(ModuleOp module) {

@@ -44,11 +44,11 @@ struct ReductionShape {
 /// That of the module's options; emits an error and fails where they do not fit each other.
 static FailureOr<ReductionShape> readReductionShape(ModuleOp module) {
   ReductionShape shape;
-  shape.ranks = getOption(module, "dp", 1);
-  shape.microBatches = getOption(module, "micro_batches", 1);
-  shape.shards = getOption(module, "reduction_shards", shape.ranks);
-  StringRef byStage = getOption(module, "zero", 0) < 2 ? "local" : "sharded";
-  shape.local = getOption(module, "accumulate", byStage) == "local";
+  shape.ranks = options::dp(module).value_or(1);
+  shape.microBatches = options::micro_batches(module).value_or(1);
+  shape.shards = options::reduction_shards(module).value_or(shape.ranks);
+  StringRef byStage = options::zero(module) < 2 ? "local" : "sharded";
+  shape.local = options::accumulate(module).value_or(byStage) == "local";
   int64_t K = shape.ranks * shape.microBatches;
   if (shape.shards < 1 || K % shape.shards)
     return module.emitError("reduction-shards is ")

@@ -83,7 +83,7 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
 FailureOr<StepBuckets> dsopt::readStepBuckets(ModuleOp module, ArrayRef<ProgramOp> programs) {
   StepBuckets step;
   step.isForDevice = isForDevice(module);
-  step.delays = getOption(module, "delayed_update", 0) != 0;
+  step.delays = options::delayed_update(module).value_or(0) != 0;
   step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
   step.kind = kindOf(programs.front());
   step.frozen = hasOwnGradients(step.kind);

@@ -59,7 +59,7 @@ static void exchangeLocal(UpdateOp update, ProgramKind kind, dist::BucketOp buck
 }
 
 LogicalResult dsopt::compressGradients(ModuleOp module) {
-  if (getOption(module, "freeze_step", 0) == 0)
+  if (options::freeze_step(module).value_or(0) == 0)
     return success();
   AccessAnalysis analysis(module);
   CompressionKernels kernels(module);

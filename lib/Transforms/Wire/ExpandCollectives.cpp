@@ -213,7 +213,7 @@ LogicalResult Expander::startQuantized(ReduceOp reduce) {
     reduction.proceed(out, kernels);
   int64_t ranks = analysis.ranks();
   QuantizedReduction reduction(reduce, ranks,
-                               getOption(out.program->getParentOfType<ModuleOp>(), "node_size", ranks));
+                               options::node_size(out.program->getParentOfType<ModuleOp>()).value_or(ranks));
   StringAttr target = reduce.getTarget().getBuffer().getAttr();
   reduction.start(out, kernels, gaps);
   reductions.insert({target, reduction});
@@ -352,7 +352,7 @@ LogicalResult Expander::expand() {
 
 /// Whether reductions of some rank go by way of its node.
 static bool reducesByNode(ModuleOp module, int64_t nodeSize) {
-  if (nodeSize <= 1 || nodeSize >= getOption(module, "dp", 1))
+  if (nodeSize <= 1 || nodeSize >= options::dp(module).value_or(1))
     return false;
   return module
       .walk([](ReduceOp reduce) {
@@ -363,10 +363,10 @@ static bool reducesByNode(ModuleOp module, int64_t nodeSize) {
 }
 
 LogicalResult dsopt::expandCollectives(ModuleOp module) {
-  if (int64_t nodeSize = getOption(module, "node_size", 0); reducesByNode(module, nodeSize))
+  if (int64_t nodeSize = options::node_size(module).value_or(0); reducesByNode(module, nodeSize))
     declareNodes(module, nodeSize);
   std::optional<Compression> compression;
-  if (StringRef method = getOption(module, "compress_gradients", StringRef("none")); method != "none") {
+  if (StringRef method = options::compress_gradients(module); method != "none") {
     std::string problem;
     if (compression = getCompression(method, &problem); !compression)
       return module.emitError("option compress_gradients ") << problem;

@@ -1,6 +1,6 @@
 // RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE1
 // RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefixes=CHECK,STAGE3
-// RUN: sed -e 's/ZERO states/1 gradient bf16 states/g;s/as f32/as bf16/;/^!SLICED/d;s/^!WHOLE//' -e 's/ZERO/1/g' -e 's/128xf32> {exec.access = #exec.access<update>/128xbf16> {exec.access = #exec.access<update>/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=BF16
+// RUN: sed -e 's/ZERO states/1 gradient bf16 states/g;s/pp = 3 : i64,/pp = 3 : i64, gradient_type = "param",/;s/as f32/as bf16/;/^!SLICED/d;s/^!WHOLE//' -e 's/ZERO/1/g' -e 's/128xf32> {exec.access = #exec.access<update>/128xbf16> {exec.access = #exec.access<update>/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=BF16
 
 // Blocks 0 and 2 share @t; block 2 also reads what block 0 computes, two stages
 // below, so that it hops through stage 1, and its gradient hops back.

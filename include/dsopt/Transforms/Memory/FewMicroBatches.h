@@ -22,11 +22,11 @@ namespace dsopt {
 
 struct FewMicroBatches {
   FewMicroBatches(mlir::ModuleOp module, int64_t microBatches)
-      : all(microBatches), stages(getOption(module, "pp", 1)), settled(stages + 1),
-        schedule(getPipelineSchedule(getOption(module, "schedule", llvm::StringRef("1f1b")))) {
+      : all(microBatches), stages(options::pp(module)), settled(stages + 1),
+        schedule(getPipelineSchedule(options::schedule(module))) {
     // Shards are added along a tree, whose height all of them decide.
-    int64_t dp = getOption(module, "dp", 1);
-    if (getOption(module, "reduction_shards", dp) != dp)
+    int64_t dp = options::dp(module).value_or(1);
+    if (options::reduction_shards(module).value_or(dp) != dp)
       settled = all;
     // Stages that have several chunks of blocks begin with more, and go by rounds of them.
     if (llvm::any_of(module.getOps<mlir::func::FuncOp>(),
