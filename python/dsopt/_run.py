@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
@@ -18,6 +18,11 @@ from ._data import Arrays, Loader, Steps, is_loader, write_rows
 from ._stream import StreamWriter, to_array
 from ._tools import (DsoptError, config_words, find_tool, given_checkpoint, given_count, given_inputs, given_sizes,
                      given_values, message_of, option_words, pass_on_warnings, run_tool, spoken, warn, writing)
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import Options
 
 _AHEAD = 2  # steps of a stream that lie ready while one runs
 _PAUSE = 0.001
@@ -52,7 +57,7 @@ class Evaluation(float):
         return measured
 
 
-def plan(path: "os.PathLike[str] | str", *, config: Any = None, data: Any = None, **options: Any) -> Dict[str, Any]:
+def plan(path: "os.PathLike[str] | str", *, config: Any = None, data: Any = None, **options: "Unpack[Options]") -> Dict[str, Any]:
     """What would happen: layout, batch, memory and traffic of each rank (-plan=json). `data` may be a
     path or a dict of arrays; only shapes are read."""
     with tempfile.TemporaryDirectory(prefix="dsopt-") as folder:
@@ -89,7 +94,7 @@ def _given_rows(words: List[str], loader: "Optional[Loader]") -> List[str]:
     return []
 
 
-def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, **options: Any) -> Evaluation:
+def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, **options: "Unpack[Options]") -> Evaluation:
     """The mean loss of a model over the micro-batches of `data`, forward only (-eval): a path, a dict of
     arrays, or a loader, which is read once, whole. Metrics (metric="accuracy") are the result's `metrics`."""
     path = os.fspath(path)
@@ -104,7 +109,7 @@ def evaluate(path: "os.PathLike[str] | str", data: Any, *, config: Any = None, *
 
 
 def predict(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
-            save_outputs: "Optional[os.PathLike[str] | str]" = None, **options: Any) -> Dict[str, np.ndarray]:
+            save_outputs: "Optional[os.PathLike[str] | str]" = None, **options: "Unpack[Options]") -> Dict[str, np.ndarray]:
     """The outputs of a model on `data`, forward only (-predict), by name and in the order of the data: a path, a dict
     of arrays, or a loader, which is read once, whole. outputs=["logits"] (globs) chooses some of them;
     resume="run" and weights="trained.safetensors" say whose weights. `save_outputs` keeps the .npz file."""
@@ -132,7 +137,7 @@ class Run:
                  on_evaluation: Optional[Callable[[Dict[str, Any]], Any]] = None,
                  on_save: Optional[Callable[[str, int], Any]] = None, callbacks: Sequence[Any] = (),
                  stop_after: Any = None, keep_best: Any = None, pause: Optional[Callable[[int], bool]] = None,
-                 **options: Any):
+                 **options: "Unpack[Options]"):
         self._own = folder is None
         self.folder = folder or tempfile.mkdtemp(prefix="dsopt-")
         self.weights = os.fspath(save_weights) if save_weights else None
@@ -496,7 +501,7 @@ class Run:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start(path: "os.PathLike[str] | str", data: Any, **options: Any) -> Run:
+def start(path: "os.PathLike[str] | str", data: Any, **options: "Unpack[Options]") -> Run:
     """Compiles and starts a run; see `train`. Iterate what it returns for metrics as they come."""
     return Run(path, data, **options)
 
@@ -507,7 +512,7 @@ def train(path: "os.PathLike[str] | str", data: Any, *, config: Any = None,
           on_step: Optional[Callable[[Dict[str, Any]], Any]] = None,
           on_evaluation: Optional[Callable[[Dict[str, Any]], Any]] = None,
           on_save: Optional[Callable[[str, int], Any]] = None, callbacks: Sequence[Any] = (), stop_after: Any = None,
-          keep_best: Any = None, **options: Any) -> Result:
+          keep_best: Any = None, **options: "Unpack[Options]") -> Result:
     """Compiles a model and trains it on ranks of this machine.
 
     data     a path (.npz, or tokens), a dict of arrays by input name, or an iterable of micro-batches: dicts of
