@@ -1,7 +1,9 @@
 //===- Plan.cpp - what a program will take and send -----------------------===//
 
 #include "dsopt/Pipeline/Plan.h"
+
 #include "CollectivePlan.h"
+#include "PlanWords.h"
 
 #include "dsopt/Analysis/Exec/LaterSteps.h"
 #include "dsopt/Analysis/Exec/StepCost.h"
@@ -20,13 +22,6 @@ using namespace dsopt;
 using namespace dsopt::exec;
 
 namespace {
-constexpr StringLiteral kMemoryClasses[] = {"parameters", "gradients", "optimizer", "activations",
-                                            "buffers",    "packed",    "secondary", "reduction",
-                                            "tied",       "constants", "padding",   "total"};
-constexpr StringLiteral kCopyTargets[] = {"device", "host", "disk"};
-constexpr StringLiteral kTrafficClasses[] = {"all_gather", "reduce_scatter", "all_reduce", "send_recv",
-                                             "all_to_all", "tied",           "padding"};
-
 constexpr StringLiteral kLocalStepNames[] = {"whole", "compressed", "local", "join"};
 
 /// Everything the two forms print.
@@ -153,9 +148,12 @@ Plan::Plan(ModuleOp module, TargetAttr target)
 /// Those that plan-memory names: classes that few programs have are left out where there are none.
 static void memoryClasses(llvm::json::OStream &json, MemoryOp memory) {
   auto live = memory ? memory->getAttrOfType<DictionaryAttr>(kLiveAttr) : DictionaryAttr();
-  for (StringRef name : kMemoryClasses)
-    if (auto bytes = live ? live.getAs<IntegerAttr>(name) : IntegerAttr())
-      json.attribute(name, bytes.getInt());
+  if (!live)
+    return;
+  for (const PlanWord &word : memoryWords())
+    if (auto bytes = live.getAs<IntegerAttr>(word.name))
+      json.attribute(word.name, bytes.getInt());
+  json.attribute("total", entryOf(memory, kLiveAttr, "total"));
 }
 
 static void printJson(const Plan &plan, llvm::raw_ostream &out) {
@@ -215,20 +213,22 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
                 });
             });
             json.attributeObject("copied", [&] {
-              for (StringRef name : kCopyTargets)
-                json.attribute(name, entryOf(program, kCopiedAttr, name));
+              for (const PlanWord &word : copyTargets())
+                json.attribute(word.name, entryOf(program, kCopiedAttr, word.name));
             });
             json.attributeObject("traffic", [&] {
-              for (StringRef name : kTrafficClasses)
-                json.attribute(name, entryOf(program, kTrafficAttr, name));
+              for (const PlanWord &word : trafficWords())
+                json.attribute(word.name, entryOf(program, kTrafficAttr, word.name));
+              // Sums for all ranks are a reduce-scatter and an all-gather.
+              json.attribute("all_reduce", 0);
             });
             for (auto [key, dictionary] :
                  {std::pair("logical", kLogicalAttr), {"between_nodes", kBetweenNodesAttr}})
               if (program->hasAttr(dictionary))
                 json.attributeObject(key, [&, dictionary = dictionary] {
-                  for (StringRef name : kTrafficClasses)
-                    if (int64_t bytes = entryOf(program, dictionary, name))
-                      json.attribute(name, bytes);
+                  for (const PlanWord &word : trafficWords())
+                    if (int64_t bytes = entryOf(program, dictionary, word.name))
+                      json.attribute(word.name, bytes);
                 });
           });
       }
@@ -277,39 +277,8 @@ static std::string humanBytes(int64_t bytes) {
 }
 
 namespace {
-/// What the table's words mean, in its order. `padding` stands for two things.
-struct Word {
-  StringLiteral name, meaning;
-};
-constexpr Word kMemoryWords[] = {
-    {"parameters", "weights that stay here: whole, or this rank's slice (-zero=3)"},
-    {"gradients", "sums over a step's micro-batches, where they live at the peak"},
-    {"optimizer", "moments, and fp32 masters of weights in 16 bits"},
-    {"activations", "what forward keeps for backward, and what stages exchange"},
-    {"buffers", "short-lived: gathered weights, a block's gradients, workspace"},
-    {"packed", "weights as products of few rows read them"},
-    {"secondary", "of gathered weights what this rank keeps for its node"},
-    {"reduction", "sums of reduction shards that wait for their neighbours"},
-    {"tied", "copies and gradients of weights that several stages use"},
-    {"constants", "the model's, copied to a device before the first step"},
-    {"padding", "alignment, and gaps that no other buffer fits"}};
-constexpr Word kTrafficWords[] = {{"all_gather", "weights, from their slices"},
-                                  {"reduce_scatter", "gradients, to their slices' owners"},
-                                  {"all_reduce", "gradients, to all"},
-                                  {"send_recv", "activations and their gradients, between stages"},
-                                  {"all_to_all", "parts of gradients and momenta, to those that add them"},
-                                  {"tied", "weights and gradients that several stages share"},
-                                  {"padding", "of all that: zeros that fill up slices"}};
-/// Columns of a table: a word, then as many stages as fit. Of other lines: what they are about.
-constexpr size_t kLabel = 18, kCell = 10, kSubject = 12;
-template <size_t N> constexpr bool fits(const Word (&words)[N]) {
-  for (const Word &word : words)
-    if (kLabel + word.meaning.size() > kLeastColumns)
-      return false;
-  return true;
-}
-static_assert(fits(kMemoryWords) && fits(kTrafficWords), "wider than a terminal");
-
+/// Columns of a stage in a table, and of what another line is about.
+constexpr size_t kCell = 10, kSubject = 12;
 /// Writes the plan for a person; what is 0 everywhere is left out.
 class PlanTable {
 public:
@@ -317,7 +286,7 @@ public:
       : plan(plan), out(out), columns(std::max(columns, kLeastColumns)) {}
 
   void print() {
-    size_t stages = plan.programs.size(), most = (columns - kLabel) / kCell;
+    size_t stages = plan.programs.size(), most = (columns - kPlanLabel) / kCell;
     line("layout", llvm::formatv("{0} x {1}, zero {2}, {3}", counted(stages, "stage"),
                                  counted(plan.dp, "data-parallel rank"), plan.zero, plan.schedule));
     line("batch",
@@ -408,11 +377,12 @@ private:
                         [&](ProgramOp program) { return entryOf(holder(program), dictionary, name); });
   }
   bool sends() const {
-    return llvm::any_of(kTrafficClasses, [&](StringRef name) { return appears(itself, kTrafficAttr, name); });
+    return llvm::any_of(trafficWords(),
+                        [&](const PlanWord &word) { return appears(itself, kTrafficAttr, word.name); });
   }
   static Operation *itself(ProgramOp program) { return program; }
   void row(StringRef label, size_t cells, llvm::function_ref<std::string(size_t)> cell) {
-    out << llvm::left_justify(label, kLabel);
+    out << llvm::left_justify(label, kPlanLabel);
     for (size_t i = 0; i < cells; ++i)
       out << llvm::right_justify(cell(i), kCell);
     out << "\n";
@@ -434,30 +404,37 @@ private:
         return chunk < chunks.size() ? range(chunks[chunk].first, chunks[chunk].second - chunks[chunk].first)
                                      : "";
       });
-    auto rows = [&](const Twine &title, Holder holder, StringRef dictionary,
-                    ArrayRef<StringLiteral> classes) {
+    auto rows = [&](const Twine &title, Holder holder, StringRef dictionary, ArrayRef<PlanWord> classes,
+                    bool hasTotal = false) {
       out << title << "\n";
-      for (StringRef name : classes)
-        if (name == "total" || appears(holder, dictionary, name))
-          row(("  " + name).str(), count,
-              [&](size_t i) { return humanBytes(entryOf(holder(programs[i]), dictionary, name)); });
+      auto rowOf = [&](StringRef name) {
+        row(("  " + name).str(), count,
+            [&](size_t i) { return humanBytes(entryOf(holder(programs[i]), dictionary, name)); });
+      };
+      for (const PlanWord &word : classes)
+        if (appears(holder, dictionary, word.name))
+          rowOf(word.name);
+      if (hasTotal)
+        rowOf("total");
     };
     for (auto [index, memory] : llvm::enumerate(getMemories(programs.front())))
       rows(
           index
               ? ("bytes of a rank at its peak in " + stringifyMemoryKind(memory.getKind()) + " memory").str()
               : "bytes of a rank at its peak",
-          [index = index](ProgramOp program) { return memoryAt(program, index); }, kLiveAttr, kMemoryClasses);
+          [index = index](ProgramOp program) { return memoryAt(program, index); }, kLiveAttr, memoryWords(),
+          /*hasTotal=*/true);
     if (sends())
-      rows("bytes that a rank sends in a step", itself, kTrafficAttr, kTrafficClasses);
+      rows("bytes that a rank sends in a step", itself, kTrafficAttr, trafficWords());
     if (programs.front()->hasAttr(kLogicalAttr))
-      rows("bytes that the compressed ones of these stand for", itself, kLogicalAttr, kTrafficClasses);
+      rows("bytes that the compressed ones of these stand for", itself, kLogicalAttr, trafficWords());
     if (programs.front()->hasAttr(kBetweenNodesAttr))
       rows("bytes of these that leave a node of " +
                counted(options::node_size(plan.module).value_or(1), "rank") + ", for each rank",
-           itself, kBetweenNodesAttr, kTrafficClasses);
-    if (llvm::any_of(kCopyTargets, [&](StringRef name) { return appears(itself, kCopiedAttr, name); }))
-      rows("bytes that a rank copies in a step, to memory of", itself, kCopiedAttr, kCopyTargets);
+           itself, kBetweenNodesAttr, trafficWords());
+    if (llvm::any_of(copyTargets(),
+                     [&](const PlanWord &word) { return appears(itself, kCopiedAttr, word.name); }))
+      rows("bytes that a rank copies in a step, to memory of", itself, kCopiedAttr, copyTargets());
     out << "\n";
   }
 
@@ -500,17 +477,17 @@ private:
   }
 
   void printWords() {
-    auto words = [&](ArrayRef<Word> meanings, llvm::function_ref<bool(StringRef)> appears) {
-      for (const Word &word : meanings)
+    auto words = [&](ArrayRef<PlanWord> meanings, llvm::function_ref<bool(StringRef)> appears) {
+      for (const PlanWord &word : meanings)
         if (appears(word.name))
-          out << llvm::left_justify(("  " + word.name).str(), kLabel) << word.meaning << "\n";
+          out << llvm::left_justify(("  " + word.name).str(), kPlanLabel) << word.meaning << "\n";
     };
-    out << llvm::left_justify("blocks", kLabel)
+    out << llvm::left_justify("blocks", kPlanLabel)
         << "the model's parts in order, cut where the fewest values live\n"
-        << llvm::left_justify("0", kLabel)
+        << llvm::left_justify("0", kPlanLabel)
         << "none of it in that stage; what is 0 in all of them is left out\n"
         << "in memory\n";
-    words(kMemoryWords, [&](StringRef name) {
+    words(memoryWords(), [&](StringRef name) {
       return llvm::any_of(plan.programs, [&](ProgramOp program) {
         return llvm::any_of(getMemories(program),
                             [&](MemoryOp memory) { return entryOf(memory, kLiveAttr, name); });
@@ -518,7 +495,7 @@ private:
     });
     if (sends())
       out << "sent\n";
-    words(kTrafficWords, [&](StringRef name) { return appears(itself, kTrafficAttr, name); });
+    words(trafficWords(), [&](StringRef name) { return appears(itself, kTrafficAttr, name); });
   }
 
   const Plan &plan;
