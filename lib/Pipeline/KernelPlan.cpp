@@ -18,7 +18,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -57,13 +56,12 @@ public:
     if (programs.empty() || !calls)
       return;
     auto updates = module->getAttrOfType<DictionaryAttr>(kUpdateCallsAttr);
-    programs.front().walk([&](Operation *op) {
-      llvm::TypeSwitch<Operation *>(op).Case<RunOp, TransformOp>([&](auto run) {
-        if (auto made = segments.lookup(run.getSegmentAttr().getAttr()))
+    programs.front().walk([&](ActionOpInterface action) {
+      if (FlatSymbolRefAttr segment = action.getCalledSegment())
+        if (auto made = segments.lookup(segment.getAttr()))
           for (int64_t index : made.asArrayRef())
             add(index, 1);
-      });
-      if (auto update = dyn_cast<UpdateOp>(op))
+      if (auto update = dyn_cast<UpdateOp>(*action))
         // Its kernel is described by a granule of elements.
         if (auto index = updates.getAs<IntegerAttr>(update.getKernel().getLeafReference()))
           add(index.getInt(), double(update.getElements()) / dist::kGranule);

@@ -78,13 +78,6 @@ static std::optional<int64_t> microBatchOf(Operation *op) {
   return std::nullopt;
 }
 
-/// Whether the action hands on what it reads at a bucket's padded length.
-static bool readsPadding(Operation *op) {
-  if (auto send = dyn_cast<SendOp>(op))
-    return send.getTraffic() == Traffic::Tied;
-  return isa<GatherOp, ReduceOp, AllToAllOp, AddOp, NormOp, UpdateOp, MapOp, CopyOp>(op);
-}
-
 static SlotKey keyOf(RefAttr ref) { return {ref.getBuffer().getAttr(), ref.getSlot()}; }
 
 /// The slot whose value is part of another sum once the action is complete.
@@ -161,7 +154,7 @@ LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
   auto gather = dyn_cast<GatherOp>(op);
   bool own = !access.exact || (gather && access.writes);
   SmallVector<std::pair<int64_t, int64_t>> needed = {{access.begin, access.end}};
-  if (readsPadding(op) && !slot.gradients.empty())
+  if (cast<ActionOpInterface>(op).readsPadding() && !slot.gradients.empty())
     needed = slot.gradients.within(access.begin, access.end);
   for (auto [begin, end] : needed) {
     if ((own ? slot.owned : slot.everywhere).covers(begin, end))

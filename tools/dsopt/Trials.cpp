@@ -6,7 +6,7 @@
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/ABI.h"
-#include "dsopt/Transforms/Memory/FewMicroBatches.h"
+#include "dsopt/Planner/FewMicroBatches.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;

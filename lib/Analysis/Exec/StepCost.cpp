@@ -4,7 +4,6 @@
 #include "dsopt/Analysis/Exec/Simulation.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Target.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -28,36 +27,29 @@ public:
       }
   }
 
-  template <typename Op> double flopsOf(Op run) const { return flops.lookup(run.getSegmentAttr().getAttr()); }
-  double ofWork(Operation *op) const {
-    if (auto run = dyn_cast<RunOp>(op))
-      return seconds.lookup(run.getSegmentAttr().getAttr());
-    if (auto transform = dyn_cast<TransformOp>(op))
-      return seconds.lookup(transform.getSegmentAttr().getAttr());
+  double flopsOf(ActionOpInterface action) const {
+    FlatSymbolRefAttr segment = action.getCalledSegment();
+    return segment ? flops.lookup(segment.getAttr()) : 0;
+  }
+  double ofWork(ActionOpInterface action) const {
+    if (FlatSymbolRefAttr segment = action.getCalledSegment())
+      return seconds.lookup(segment.getAttr());
     // Each of its fp32 buffers is read and, but for the gradient, written.
-    if (auto update = dyn_cast<UpdateOp>(op); update && device)
+    if (auto update = dyn_cast<UpdateOp>(*action); update && device)
       return update.getElements() * 4.0 * (2 * update.getBuffers().size() - 1) /
                  (device->memory * kReachedOfLimit) +
              kLaunchSeconds;
     return 0;
   }
   /// Of what a rank sends or copies.
-  double ofMove(Operation *op) {
-    double links = device ? device->links : kAssumedBytesPerSecond,
-           host = device ? device->host : kAssumedBytesPerSecond;
-    if (auto gather = dyn_cast<GatherOp>(op))
-      return others(op) * gather.getBytes() / links;
-    if (auto reduce = dyn_cast<ReduceOp>(op))
-      return others(op) * bytesOf(reduce.getElements(), reduce.getType()) / links;
-    if (auto exchange = dyn_cast<AllToAllOp>(op))
-      return others(op) * exchange.getBytes() / links;
-    if (auto copy = dyn_cast<CopyOp>(op))
-      return copy.getBytes() / host;
-    if (auto send = dyn_cast<SendOp>(op))
-      return send.getBytes() / links;
-    if (auto recv = dyn_cast<RecvOp>(op))
-      return recv.getBytes() / links;
-    return 0;
+  double ofMove(ActionOpInterface action) {
+    std::optional<MovedBytes> moved = action.getMoved();
+    if (!moved)
+      return 0;
+    if (!isa<CommunicationOpInterface>(*action))
+      return moved->bytes / (device ? device->host : kAssumedBytesPerSecond);
+    double others = isa<CollectiveOpInterface>(*action) ? this->others(action) : 1;
+    return others * moved->bytes / (device ? device->links : kAssumedBytesPerSecond);
   }
 
 private:
@@ -75,8 +67,11 @@ private:
 StepCost dsopt::estimateStep(ModuleOp module) {
   ActionTimes times(module);
   SmallVector<ProgramOp> programs = getStepPrograms(module);
-  Simulation simulation(programs, [&](Operation *op) { return times.ofWork(op); });
-  Simulation moving(programs, [&](Operation *op) { return times.ofWork(op) + times.ofMove(op); });
+  Simulation simulation(programs, [&](Operation *op) { return times.ofWork(cast<ActionOpInterface>(op)); });
+  Simulation moving(programs, [&](Operation *op) {
+    auto action = cast<ActionOpInterface>(op);
+    return times.ofWork(action) + times.ofMove(action);
+  });
   StepCost cost;
   cost.moving = moving.end();
   cost.length = simulation.end();
@@ -84,10 +79,7 @@ StepCost dsopt::estimateStep(ModuleOp module) {
   for (size_t position = 0; position < programs.size(); ++position)
     busy += simulation.busy(position);
   for (ProgramOp program : programs)
-    program.walk([&](Operation *op) {
-      llvm::TypeSwitch<Operation *>(op).Case<RunOp, TransformOp>(
-          [&](auto run) { cost.flops += times.flopsOf(run); });
-    });
+    program.walk([&](ActionOpInterface action) { cost.flops += times.flopsOf(action); });
   if (cost.length > 0)
     cost.bubble = 1 - busy / (cost.length * programs.size());
   return cost;

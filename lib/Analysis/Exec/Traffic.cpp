@@ -31,40 +31,40 @@ std::vector<SentBytes> dsopt::collectTraffic(ProgramOp program, AccessAnalysis &
   llvm::DenseMap<StringAttr, BufferOp> buffers;
   for (auto buffer : program.getBody().front().getOps<BufferOp>())
     buffers[buffer.getSymNameAttr()] = buffer;
-  // `part` is for each other member, the whole of what goes to it or this rank's own.
-  auto collective = [&](auto op, Traffic kind, RefAttr whole, int64_t part, std::optional<int64_t> logical,
-                        bool apart) {
+  for (auto op : getSchedule(program).getOps<CommunicationOpInterface>()) {
+    std::optional<MovedBytes> moved = op.getMoved();
+    if (!moved || !moved->traffic)
+      continue;
+    SentBytes sent{op,
+                   *moved->traffic,
+                   moved->value.getBuffer(),
+                   op.getCommunicatorAttr(),
+                   moved->bytes,
+                   /*padding=*/0,
+                   std::nullopt,
+                   std::nullopt};
+    if (!isa<CollectiveOpInterface>(*op)) {
+      // No node has ranks of two positions.
+      if (nodeSize)
+        sent.betweenNodes = moved->bytes;
+      all.push_back(sent);
+      continue;
+    }
     ArrayRef<int64_t> members = analysis.members.groups(op)->front();
-    int64_t ranks = members.size(), sum = (ranks - 1) * part, useful = sum;
-    BufferOp buffer = buffers.lookup(whole.getBuffer().getAttr());
-    int64_t bytes = buffer && kind != Traffic::Tied && !apart ? bytesOf(buffer.getType()) : 0;
-    if (bytes && bytes % (part * ranks) == 0)
-      useful = payloadOf(buffer) / (bytes / (part * ranks)) * (ranks - 1) / ranks;
-    SentBytes sent{op, kind, whole.getBuffer(), op.getCommunicatorAttr(), useful, sum - useful, {}, {}};
-    if (logical)
-      sent.logical = useful * *logical / part;
+    int64_t ranks = members.size(), part = moved->bytes, sum = (ranks - 1) * part;
+    BufferOp buffer = buffers.lookup(moved->value.getBuffer().getAttr());
+    int64_t bytes = buffer && sent.kind != Traffic::Tied && !moved->apart ? bytesOf(buffer.getType()) : 0;
+    bool isOfSlices = bytes && bytes % (part * ranks) == 0;
+    sent.bytes = isOfSlices ? payloadOf(buffer) / (bytes / (part * ranks)) * (ranks - 1) / ranks : sum;
+    sent.padding = sum - sent.bytes;
+    // The product of two sizes may be more than 64 bits hold.
+    if (moved->logical)
+      sent.logical = int64_t(__int128(sent.bytes) * *moved->logical / part);
     if (nodeSize) {
       auto [nodes, others] = elsewhere(members, nodeSize);
-      sent.betweenNodes = part * (apart ? others : nodes);
+      sent.betweenNodes = part * (moved->apart ? others : nodes);
     }
     all.push_back(sent);
-  };
-  for (Operation &op : getSchedule(program).getBody().front()) {
-    if (auto gather = dyn_cast<GatherOp>(op)) {
-      collective(gather, gather.getTraffic(), gather.getTarget(), gather.getBytes(), gather.getLogical(),
-                 /*apart=*/false);
-    } else if (auto reduce = dyn_cast<ReduceOp>(op)) {
-      collective(reduce, Traffic::ReduceScatter, reduce.getWhole(),
-                 bytesOf(reduce.getElements(), reduce.getType()), std::nullopt, /*apart=*/false);
-    } else if (auto exchange = dyn_cast<AllToAllOp>(op)) {
-      collective(exchange, Traffic::AllToAll, exchange.getTarget(), exchange.getBytes(),
-                 exchange.getLogical(), /*apart=*/true);
-    } else if (auto send = dyn_cast<SendOp>(op)) {
-      int64_t bytes = send.getBytes();
-      // No node has ranks of two positions.
-      all.push_back({send, send.getTraffic(), send.getSource().getBuffer(), send.getCommunicatorAttr(), bytes,
-                     /*padding=*/0, std::nullopt, nodeSize ? std::optional(bytes) : std::nullopt});
-    }
   }
   return all;
 }

@@ -36,6 +36,9 @@ LogicalResult InputOp::collectAccesses(ActionContext &context) {
   context.add(getTarget(), *bytes, false, true);
   return success();
 }
+FlatSymbolRefAttr InputOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> InputOp::getMoved() { return std::nullopt; }
+bool InputOp::readsPadding() { return false; }
 std::string InputOp::describeAction() {
   return ("input \"" + getInput() + "\" of micro-batch " + Twine(getMicroBatch())).str();
 }
@@ -64,6 +67,9 @@ static LogicalResult collectSegmentAccesses(Op op, ActionContext &context, bool 
 LogicalResult RunOp::collectAccesses(ActionContext &context) {
   return collectSegmentAccesses(*this, context, getAccumulate());
 }
+FlatSymbolRefAttr RunOp::getCalledSegment() { return getSegmentAttr(); }
+std::optional<MovedBytes> RunOp::getMoved() { return std::nullopt; }
+bool RunOp::readsPadding() { return false; }
 std::string RunOp::describeAction() {
   std::string part = getPartAttr() ? " for " + describe(getPartAttr()) : "";
   return ("run of @" + getSegment() + part + " on micro-batch " + Twine(getMicroBatch())).str();
@@ -91,6 +97,11 @@ LogicalResult GatherOp::collectAccesses(ActionContext &context) {
   context.add(getTarget(), bytes * *members, inPlace, true);
   return success();
 }
+FlatSymbolRefAttr GatherOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> GatherOp::getMoved() {
+  return MovedBytes{getTarget(), int64_t(getBytes()), getTraffic(), getLogical()};
+}
+bool GatherOp::readsPadding() { return true; }
 std::string GatherOp::describeAction() { return into("gather", getTarget()); }
 std::string GatherOp::getEventName() { return named("gather", getTarget()); }
 
@@ -103,6 +114,11 @@ LogicalResult ReduceOp::collectAccesses(ActionContext &context) {
   context.add(getTarget(), bytes, getAccumulate(), true);
   return success();
 }
+FlatSymbolRefAttr ReduceOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> ReduceOp::getMoved() {
+  return MovedBytes{getWhole(), bytesOf(getElements(), getType()), Traffic::ReduceScatter};
+}
+bool ReduceOp::readsPadding() { return true; }
 std::string ReduceOp::describeAction() { return into("reduce", getTarget()); }
 std::string ReduceOp::getEventName() { return named("reduce", getTarget()); }
 
@@ -114,6 +130,11 @@ LogicalResult AllToAllOp::collectAccesses(ActionContext &context) {
   context.add(getTarget(), (int64_t)getBytes() * *members, false, true);
   return success();
 }
+FlatSymbolRefAttr AllToAllOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> AllToAllOp::getMoved() {
+  return MovedBytes{getTarget(), int64_t(getBytes()), Traffic::AllToAll, getLogical(), /*apart=*/true};
+}
+bool AllToAllOp::readsPadding() { return true; }
 std::string AllToAllOp::describeAction() { return into("all-to-all", getTarget()); }
 std::string AllToAllOp::getEventName() { return named("all_to_all", getTarget()); }
 
@@ -123,6 +144,11 @@ LogicalResult SendOp::collectAccesses(ActionContext &context) {
   context.add(getSource(), getBytes(), true, false);
   return success();
 }
+FlatSymbolRefAttr SendOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> SendOp::getMoved() {
+  return MovedBytes{getSource(), int64_t(getBytes()), getTraffic()};
+}
+bool SendOp::readsPadding() { return getTraffic() == Traffic::Tied; }
 std::string SendOp::describeAction() {
   return ("send of \"" + getLabel() + "\" to position " + Twine(getPeer())).str();
 }
@@ -134,6 +160,9 @@ LogicalResult RecvOp::collectAccesses(ActionContext &context) {
   context.add(getTarget(), getBytes(), false, true);
   return success();
 }
+FlatSymbolRefAttr RecvOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> RecvOp::getMoved() { return MovedBytes{getTarget(), int64_t(getBytes())}; }
+bool RecvOp::readsPadding() { return false; }
 std::string RecvOp::describeAction() {
   return ("recv of \"" + getLabel() + "\" from position " + Twine(getPeer())).str();
 }
@@ -155,6 +184,9 @@ LogicalResult AgreeOp::collectAccesses(ActionContext &context) {
   context.addScalars(*this, /*reads=*/false, /*writes=*/true);
   return success();
 }
+FlatSymbolRefAttr AgreeOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> AgreeOp::getMoved() { return std::nullopt; }
+bool AgreeOp::readsPadding() { return false; }
 std::string AgreeOp::describeAction() { return "agree"; }
 std::string AgreeOp::getEventName() { return "agree"; }
 
@@ -168,6 +200,9 @@ LogicalResult AddOp::collectAccesses(ActionContext &context) {
   context.add(getTarget(), bytes, true, true);
   return success();
 }
+FlatSymbolRefAttr AddOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> AddOp::getMoved() { return std::nullopt; }
+bool AddOp::readsPadding() { return true; }
 std::string AddOp::describeAction() { return into("add", getTarget()); }
 std::string AddOp::getEventName() { return named("add", getTarget()); }
 
@@ -176,6 +211,9 @@ LogicalResult CopyOp::collectAccesses(ActionContext &context) {
   context.add(getTarget(), getBytes(), false, true);
   return success();
 }
+FlatSymbolRefAttr CopyOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> CopyOp::getMoved() { return MovedBytes{getTarget(), int64_t(getBytes())}; }
+bool CopyOp::readsPadding() { return true; }
 std::string CopyOp::describeAction() { return into("copy to", getTarget()); }
 std::string CopyOp::getEventName() { return named("copy", getTarget()); }
 
@@ -188,6 +226,9 @@ LogicalResult NormOp::collectAccesses(ActionContext &context) {
   context.add(getRecord(), kNormBytes, false, true);
   return success();
 }
+FlatSymbolRefAttr NormOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> NormOp::getMoved() { return std::nullopt; }
+bool NormOp::readsPadding() { return true; }
 std::string NormOp::describeAction() { return ("norm of @" + getGradient().getBuffer().getValue()).str(); }
 std::string NormOp::getEventName() { return ("norm." + getBucket()).str(); }
 
@@ -228,12 +269,18 @@ LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
   context.addScalars(*this, /*reads=*/true, /*writes=*/false);
   return success();
 }
+FlatSymbolRefAttr UpdateOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> UpdateOp::getMoved() { return std::nullopt; }
+bool UpdateOp::readsPadding() { return true; }
 std::string UpdateOp::describeAction() { return ("update of @" + getBucket()).str(); }
 std::string UpdateOp::getEventName() { return ("update." + getBucket()).str(); }
 
 LogicalResult TransformOp::collectAccesses(ActionContext &context) {
   return collectSegmentAccesses(*this, context, /*accumulates=*/true);
 }
+FlatSymbolRefAttr TransformOp::getCalledSegment() { return getSegmentAttr(); }
+std::optional<MovedBytes> TransformOp::getMoved() { return std::nullopt; }
+bool TransformOp::readsPadding() { return false; }
 std::string TransformOp::describeAction() {
   return ("transform by @" + getSegment() + " of @" + getBucket()).str();
 }
@@ -250,6 +297,9 @@ LogicalResult MapOp::collectAccesses(ActionContext &context) {
     context.add(ref, use.whole ? use.bytes : (int64_t)getElements() * use.bytes, use.reads, use.writes);
   return success();
 }
+FlatSymbolRefAttr MapOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> MapOp::getMoved() { return std::nullopt; }
+bool MapOp::readsPadding() { return true; }
 std::string MapOp::describeAction() { return ("map by @" + getKernel().getLeafReference().getValue()).str(); }
 std::string MapOp::getEventName() { return ("map." + getKernel().getLeafReference().getValue()).str(); }
 
@@ -268,5 +318,8 @@ LogicalResult FoldOp::collectAccesses(ActionContext &context) {
   context.addScalars(*this, /*reads=*/true, /*writes=*/false);
   return success();
 }
+FlatSymbolRefAttr FoldOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> FoldOp::getMoved() { return std::nullopt; }
+bool FoldOp::readsPadding() { return false; }
 std::string FoldOp::describeAction() { return "fold of running statistics"; }
 std::string FoldOp::getEventName() { return "fold"; }

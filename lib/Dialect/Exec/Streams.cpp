@@ -18,7 +18,7 @@ Streams::Streams(ModuleOp module) {
 static bool fits(StreamKind kind, ActionOpInterface action) {
   StreamKind needed = action.getStreamKind();
   return kind == needed ||
-         (kind == StreamKind::Host && needed == StreamKind::Compute && !isa<RunOp, TransformOp>(action)) ||
+         (kind == StreamKind::Host && needed == StreamKind::Compute && !action.getCalledSegment()) ||
          (kind == StreamKind::Disk && needed == StreamKind::Copy);
 }
 

@@ -6,7 +6,7 @@
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Options.h"
-#include "dsopt/Transforms/Memory/FewMicroBatches.h"
+#include "dsopt/Planner/FewMicroBatches.h"
 
 #include <cmath>
 #include <map>

@@ -19,6 +19,11 @@ def Exec_ActionOpInterface : OpInterface<"ActionOpInterface"> {
     InterfaceMethod<[{appends the bytes that it reads and writes on any rank; emits an error and fails where it
       names what is not there, or what does not fit}], "::llvm::LogicalResult", "collectAccesses",
       (ins "::dsopt::exec::ActionContext &":$context)>,
+    InterfaceMethod<"the segment that it runs, null if it runs none", "::mlir::FlatSymbolRefAttr",
+      "getCalledSegment">,
+    InterfaceMethod<"what it sends, receives or copies, if it does", "std::optional<::dsopt::exec::MovedBytes>",
+      "getMoved">,
+    InterfaceMethod<"whether it hands on what it reads at a bucket's padded length", "bool", "readsPadding">,
     InterfaceMethod<"what it is in a message", "std::string", "describeAction">,
     InterfaceMethod<"what its event is called where it is printed", "std::string", "getEventName">];
 }

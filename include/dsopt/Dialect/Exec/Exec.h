@@ -55,8 +55,20 @@ inline constexpr llvm::StringLiteral kUpdateCallsAttr = "exec.update_calls";
 #define GET_TYPEDEF_CLASSES
 #include "dsopt/Dialect/Exec/ExecTypes.h.inc"
 #define GET_ATTRDEF_CLASSES
-#include "dsopt/Dialect/Exec/ActionInterfaces.h.inc"
 #include "dsopt/Dialect/Exec/ExecAttrs.h.inc"
+
+namespace dsopt::exec {
+/// What an action moves between ranks or memories.
+struct MovedBytes {
+  RefAttr value;                       ///< what is moved; of a collective the whole
+  int64_t bytes;                       ///< of a collective those that go to each other member
+  std::optional<Traffic> traffic = {}; ///< as what a sender counts them
+  std::optional<int64_t> logical = {}; ///< bytes that compressed ones stand for
+  bool apart = false;                  ///< each other member is sent a part of its own
+};
+} // namespace dsopt::exec
+
+#include "dsopt/Dialect/Exec/ActionInterfaces.h.inc"
 #include "dsopt/Dialect/Exec/ProductCallOpInterface.h.inc"
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Exec/ExecOps.h.inc"

@@ -157,7 +157,8 @@ class Exec_Action<string mnemonic, list<Trait> traits = [], string kind = "Compu
     : Exec_Op<mnemonic, !listconcat([HasParent<"ScheduleOp">,
           DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>,
           DeclareOpInterfaceMethods<Exec_ActionOpInterface,
-                                    ["getStreamKind", "collectAccesses", "describeAction", "getEventName"]>], traits)> {
+                                    ["getStreamKind", "collectAccesses", "getCalledSegment", "getMoved", "readsPadding",
+                                     "describeAction", "getEventName"]>], traits)> {
   let results = (outs Exec_Event:$event);
   let extraClassDefinition = [{
     void $cppClass::getAsmResultNames(::mlir::OpAsmSetValueNameFn setName) { setName(getEvent(), getEventName()); }

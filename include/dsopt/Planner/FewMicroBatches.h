@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef DSOPT_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
-#define DSOPT_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
+#ifndef DSOPT_PLANNER_FEWMICROBATCHES_H
+#define DSOPT_PLANNER_FEWMICROBATCHES_H
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Actions.h"
@@ -65,4 +65,4 @@ struct FewMicroBatches {
 
 } // namespace dsopt
 
-#endif // DSOPT_TRANSFORMS_MEMORY_FEWMICROBATCHES_H
+#endif // DSOPT_PLANNER_FEWMICROBATCHES_H
