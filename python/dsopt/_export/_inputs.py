@@ -142,6 +142,7 @@ class Job:
                               "which is the loss's name" if name == "loss" else "which is an input's name"))
         self.left_out: List[str] = []  #: parameters that are not to be trained, though they could
         self.code: List[Any] = []  #: pieces of code that forward runs, with their globals and functions
+        self.branches: Any = None  #: where a draw decides, once that is known
         self.draws = True  #: whether forward draws anything
         self.told: List[str] = []  #: what there is to warn about
 

@@ -16,6 +16,7 @@ from . import _losses, _rules  # noqa: F401  (they register what is called inste
 from .._compat import buffers_of, has_backward_hook, has_gradient_hook, is_normalization
 from .._tools import writing
 from .._weights import METADATA_KEY
+from ._branches import Branches
 from ._buffers import fold_buffers
 from ._check import Reference, check, check_decisions
 from ._exporters import EXPORTERS, run_exporters
@@ -27,9 +28,9 @@ from ._optimizer import optimizer_options
 from ._probe import Probe
 from ._parameters import Found, check_values, gradients_of, match, own_names, rename, rows_of
 from ._progress import Progress
-from ._random import Draws
+from ._random import Draws, Sides
 from ._recorder import Recorder
-from ._refused import Refused
+from ._refused import Decides, Refused
 from ._settings import exporting
 
 
@@ -74,7 +75,7 @@ class _Writer:
         self.proto, self.graph = self.exported.proto, self.exported.proto.graph
 
     def _traced(self) -> Any:
-        self.recorder = Recorder(self.job.model)
+        self.recorder = Recorder(self.job.model, branches=self.job.branches)
         return self.job.module(self.recorder)
 
     def _find_unused(self) -> List[str]:
@@ -193,8 +194,9 @@ class _Writer:
             return check(self.job, self.path, self.rows, scales, self.exported.exporter, draws)
         with exporting(self.job.model, self.job.code), torch.no_grad():
             self.job.module(Reference(self.job.model, draws))(*self.job.values)
+        sides = both_sides(self.job, draws)
         with tempfile.TemporaryDirectory(prefix="dsopt-check-") as folder:
-            other = _Fixed(self.job, os.path.join(folder, "model.onnx"), self.opset, draws, self.exported.exporter, self.progress)
+            other = _Fixed(self.job, os.path.join(folder, "model.onnx"), self.opset, sides, self.exported.exporter, self.progress)
             other.match()
             other.fold()
             other.name()
@@ -211,8 +213,52 @@ class _Fixed(_Writer):
         super().__init__(job, path, opset, None, exporter, progress)
 
     def _traced(self) -> Any:
-        self.recorder = Recorder(self.job.model, self.draws)
+        self.recorder = Recorder(self.job.model, self.draws, self.job.branches)
         return self.job.module(self.recorder)
+
+
+def both_sides(job: Job, draws: Draws) -> Draws:
+    """What forward draws where it computes both sides of its branches, of what it drew where it took one."""
+    if job.branches is None:
+        return draws
+    sides = Sides(draws)
+    with exporting(job.model, job.code), torch.no_grad():
+        job.module(Recorder(job.model, sides, job.branches))(*job.values)
+    fixed = Draws(keeps=True)
+    fixed.kept = sides.kept
+    return fixed
+
+
+def _note(job: Job, found: Decides) -> None:
+    branches = job.branches or Branches()
+    if found.code is None or not branches.add(found.code, found.line):
+        raise found
+    job.branches = branches
+
+
+def find_branches(job: Job) -> None:
+    """Where forward decides by what it draws, in both sides of what it decides."""
+    while True:
+        try:
+            with exporting(job.model, job.code), torch.no_grad():
+                job.module(Recorder(job.model, Draws(keeps=True), job.branches))(*job.values)
+            return
+        except Decides as found:
+            _note(job, found)
+        except Refused:
+            raise
+        except Exception:  # the exporters say what it is
+            return
+
+
+def _written(job: Job, path: str, *settings: Any) -> _Writer:
+    """The file, in which both sides of branches are that a draw decides."""
+    while True:
+        try:
+            return _Writer(job, path, *settings)
+        except Decides as found:
+            _note(job, found)
+            find_branches(job)
 
 
 def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dynamic_shapes: Any,
@@ -224,7 +270,7 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
     refuse_what_no_file_holds(model)
     job = Job(model, example_inputs, loss, outputs)
     Probe(job).run()
-    writer = _Writer(job, path, opset, dynamic_shapes, exporter, progress)
+    writer = _written(job, path, opset, dynamic_shapes, exporter, progress)
     exported, told = writer.exported, writer.told
     told.extend(job.told)
     if writer.failures:
