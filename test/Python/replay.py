@@ -101,7 +101,7 @@ def trained(model, inputs, steps, micro_batches, optimizer, loss=None):
             with exporting(model, job.code):
                 one = job.module(Reference(model, draws))(*values) / micro_batches
                 one.backward()
-            total += float(one)
+            total += float(one.detach())
         idle |= {name for name, parameter in model.named_parameters() if parameter.grad is None}
         optimizer.step()
         losses.append(total)
