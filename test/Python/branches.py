@@ -84,7 +84,7 @@ def nested(m, x, y):
     if torch.rand(()) < 0.7 and not torch.rand(()) > 0.8:
         h, factor = m.layers[0](x), 2.0
         if torch.rand(()) < 0.5:
-            h += m.layers[1](h) * torch.rand(h.shape)
+            h += m.layers[1](x) * torch.rand(h.shape)
         else:
             h = h - m.layers[1](x).relu()
     else:
@@ -122,10 +122,10 @@ data = {"x": x, "y": y}
 same("plain", Net(plain, **layers(4)).train(), data)
 same("skipping", Net(skipping, **layers()).train(), data, dp=2)
 same("returning", Net(returning, drops=nn.ModuleList(Drop() for _ in range(4)), o=nn.Linear(6, 4)).train(), data, zero=2, dp=2)
-same("nested", Net(nested, **layers()).train(), data)
-same("shared", Net(shared, **layers(2)).train(), data)
-same("chosen", Net(chosen, **layers()).train(), data, pp=2)
-same("infinite", Net(infinite, **layers(1)).train(), data)
+same("nested", Net(nested, **layers()).train(), data, True)
+same("shared", Net(shared, **layers(2)).train(), data, True)
+same("chosen", Net(chosen, **layers()).train(), data, True, pp=2)
+same("infinite", Net(infinite, **layers(1)).train(), data, True)
 
 # In evaluation mode nothing is left out, and nothing decides.
 report, _ = told(lambda: dsopt.export(Net(returning, drops=nn.ModuleList([Drop()]), o=nn.Linear(6, 4)).eval(), {"x": x[0], "y": y[0]}, path("eval.onnx")))

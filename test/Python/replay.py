@@ -71,7 +71,7 @@ class _Numbers(Sides):
         return self.program.drawn(function, arguments, keywords)
 
 
-def _program(job, values, step, place):
+def program_of(job, values, step, place):
     """What PyTorch draws of a program's numbers: of a model with branches those of the sides that it takes."""
     if job.branches is None:
         return Program(step, place)
@@ -81,7 +81,8 @@ def _program(job, values, step, place):
     return Program(step, place, sides.numbers)
 
 
-def _job(model, inputs, loss):
+def decided(model, inputs, loss=None):
+    """What is to be exported, with what its draws decide."""
     job = Job(model, inputs, loss)
     Probe(job).run()
     find_branches(job)
@@ -90,14 +91,14 @@ def _job(model, inputs, loss):
 
 def trained(model, inputs, steps, micro_batches, optimizer, loss=None):
     """The loss of each step of PyTorch's own training with the program's draws; the model's weights afterwards are its."""
-    job = _job(model, {name: value[0] for name, value in inputs.items()}, loss)
+    job = decided(model, {name: value[0] for name, value in inputs.items()}, loss)
     losses, idle = [], set()
     for step in range(steps):
         optimizer.zero_grad(set_to_none=True)
         total = 0.0
         for place in range(micro_batches):
             values = [inputs[name][step * micro_batches + place] for name in job.names]
-            draws = _program(job, values, step, place)
+            draws = program_of(job, values, step, place)
             with exporting(model, job.code):
                 one = job.module(Reference(model, draws))(*values) / micro_batches
                 one.backward()
@@ -115,10 +116,10 @@ def draws_of(path):
 
 def replayed(model, inputs, steps, loss=None, count=None):
     """The loss of each step at the model's weights, with inputs of one micro-batch a step."""
-    job = _job(model, {name: value[0] for name, value in inputs.items()}, loss)
+    job = decided(model, {name: value[0] for name, value in inputs.items()}, loss)
     losses = []
     for step in range(steps):
-        draws = _program(job, [inputs[name][step] for name in job.names], step, 0)
+        draws = program_of(job, [inputs[name][step] for name in job.names], step, 0)
         with exporting(model, job.code), torch.no_grad():
             module = job.module(Reference(model, draws))
             losses.append(float(module(*(inputs[name][step] for name in job.names))))

@@ -5,6 +5,7 @@ while a file is written; the other names here are what that code calls.
 """
 from __future__ import annotations
 
+import functools
 import gc
 import types
 from typing import Any, Callable, Dict, List, Set
@@ -120,10 +121,10 @@ def _merge(condition: Any, a: Any, b: Any, what: str, place: str) -> Any:
         return operators.branch(condition, a, b) if a.is_floating_point() else torch.where(condition, a, b)
     if type(a) is type(b):
         if isinstance(a, tuple) and len(a) == len(b):
-            values = [_merge(condition, *both, what, place) for both in zip(a, b)]
+            values = [_merge(condition, one, other, what, place) for one, other in zip(a, b)]
             return type(a)(*values) if hasattr(a, "_fields") else type(a)(values)
         if isinstance(a, list) and len(a) == len(b):
-            return [_merge(condition, *both, what, place) for both in zip(a, b)]
+            return [_merge(condition, one, other, what, place) for one, other in zip(a, b)]
         if isinstance(a, dict) and list(a) == list(b):
             return type(a)(**{name: _merge(condition, a[name], b[name], what, place) for name in a}) if type(a) is not dict else {
                 name: _merge(condition, a[name], b[name], what, place) for name in a}
@@ -133,7 +134,7 @@ def _merge(condition: Any, a: Any, b: Any, what: str, place: str) -> Any:
     if len(numbers) == 2 and all(not isinstance(one, torch.Tensor) or one.dim() == 0 for one in numbers):
         tensors = [one if isinstance(one, torch.Tensor) else torch.tensor(one) for one in numbers]
         kind = torch.promote_types(tensors[0].dtype, tensors[1].dtype)
-        return _merge(condition, *(one.to(kind) for one in tensors), what, place)
+        return _merge(condition, tensors[0].to(kind), tensors[1].to(kind), what, place)
     return _Neither(f"{place}: {what} is {_kind(a)} on one side of a branch that a draw decides and {_kind(b)} on the other, of which "
                     "the file computes both: give it one shape and type on both")
 
@@ -236,7 +237,7 @@ class _Choice:
         self.parts, self.index = parts, index
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        return _chosen(self.index, [lambda part=part: part(*arguments, **keywords) for part in self.parts])
+        return _chosen(self.index, [functools.partial(part, *arguments, **keywords) for part in self.parts])
 
     def __getattr__(self, name: str) -> Any:
         raise Refused(f"{_active[-1].place()} reads '{name}' of a layer that a draw chooses: call it, which computes all and takes one")
@@ -268,4 +269,8 @@ def item(container: Any, index: Any) -> Any:
     parts = list(container)
     if all(callable(one) for one in parts):
         return _Choice(parts, index)
-    return _chosen(index, [lambda part=part: part for part in parts])
+    return _chosen(index, [functools.partial(_same, part) for part in parts])
+
+
+def _same(value: Any) -> Any:
+    return value

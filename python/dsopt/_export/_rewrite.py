@@ -152,7 +152,7 @@ class _Rewriter(ast.NodeTransformer):
             return False
         sides = [*statement.body, *statement.orelse]
         if self._decides(statement):
-            open_ = list(sides)
+            open_: List[Any] = list(sides)
             while open_:
                 node = open_.pop()
                 if isinstance(node, kind):
@@ -218,7 +218,7 @@ class _Rewriter(ast.NodeTransformer):
         for one in [*node.body, *node.orelse]:
             effects.visit(one)
         test = self.decided(node.test)
-        plain = ast.If(ast.Name(state, ast.Load()), copy.deepcopy(node.body), copy.deepcopy(node.orelse))
+        plain: Any = ast.If(ast.Name(state, ast.Load()), copy.deepcopy(node.body), copy.deepcopy(node.orelse))
         plain = self.generic_visit(plain)
         if effects.found:
             line, what = effects.found
@@ -314,6 +314,12 @@ def _path_to(tree: Any, code: Any) -> List[Any]:
     return search(tree, []) or []
 
 
+def _around(definition: str, body: List[Any]) -> List[Any]:
+    (outer,) = _parsed(definition)
+    outer.body = body
+    return [outer]
+
+
 def rewritten(code: Any, lines: Set[int]) -> Any:
     """Code of the same signature and free variables that computes both sides at these lines; None where it has no source, or
     nothing there that can be."""
@@ -339,11 +345,10 @@ def rewritten(code: Any, lines: Set[int]) -> Any:
     outer: List[Any] = [node]
     owner = next((one for one in reversed(path[:-1]) if isinstance(one, ast.ClassDef)), None)
     if owner is not None:
-        outer = [ast.ClassDef(name=owner.name, bases=[], keywords=[], body=outer, decorator_list=[], type_params=[])]
+        outer = _around(f"class {owner.name}: pass", outer)
     names = [name for name in code.co_freevars if name != "__class__"]
     if names:
-        outer = [ast.FunctionDef(name="_dsopt_outer", args=ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[]),
-                                 body=[*_parsed(" = ".join([*names, "None"])), *outer], decorator_list=[], type_params=[])]
+        outer = _around("def _dsopt_outer(): pass", [*_parsed(" = ".join([*names, "None"])), *outer])
     tree = ast.fix_missing_locations(ast.Module(outer, []))
     open_ = [compile(tree, code.co_filename, "exec", flags=code.co_flags & _FUTURE, dont_inherit=True)]
     while open_:

@@ -95,7 +95,7 @@ class _Writer:
             words = f"the exporter lost {len(lost)} parameters: {', '.join(lost[:5])}{' and more' if len(lost) > 5 else ''}"
             if self.recorder.decided:
                 raise Refused(f"{words}; {next(iter(self.recorder.decided))} decides by the values of a tensor, which one "
-                              "program cannot (layers that are left out at random: set their probability, layerdrop, to 0)")
+                              "program cannot")
             raise RuntimeError(f"{words}; torch {torch.__version__}, opset {self.opset}")
         self._undo_changes()
         check_values(model, self.graph, self.found, self.folder)
