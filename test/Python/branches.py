@@ -16,10 +16,10 @@ from dsopt._weights import read_weights
 STEPS, MICRO_BATCHES = 6, 2
 
 
-def same(name, model, inputs, reaches_all=False, **options):
+def same(name, model, inputs, reaches_all=False, exporter="torchscript", **options):
     """As PyTorch's own training; `options` are the file's layout."""
     file = path(f"{name}.onnx")
-    report, lines = told(lambda: dsopt.export(model, {one: value[0] for one, value in inputs.items()}, file))
+    report, lines = told(lambda: dsopt.export(model, {one: value[0] for one, value in inputs.items()}, file, exporter=exporter))
     check(report.checked.startswith("compared"), f"{name}: {report}, {lines}")
     weights = path(f"{name}.safetensors")
     done = dsopt.train(file, inputs, steps=STEPS, micro_batches=MICRO_BATCHES // options.get("dp", 1), lr=1e-2, weight_decay=0.1, save_weights=weights, **options)
@@ -119,12 +119,12 @@ def infinite(m, x, y):
 torch.manual_seed(0)
 x, y = batches(STEPS * MICRO_BATCHES)
 data = {"x": x, "y": y}
-same("plain", Net(plain, **layers(4)).train(), data)
+same("plain", Net(plain, **layers(4)).train(), data, exporter="dynamo")
 same("skipping", Net(skipping, **layers()).train(), data, dp=2)
 same("returning", Net(returning, drops=nn.ModuleList(Drop() for _ in range(4)), o=nn.Linear(6, 4)).train(), data, zero=2, dp=2)
 same("nested", Net(nested, **layers()).train(), data, True)
 same("shared", Net(shared, **layers(2)).train(), data, True)
-same("chosen", Net(chosen, **layers()).train(), data, True, pp=2)
+same("chosen", Net(chosen, **layers()).train(), data, True, exporter="dynamo", pp=2)
 same("infinite", Net(infinite, **layers(1)).train(), data, True)
 
 # In evaluation mode nothing is left out, and nothing decides.
@@ -170,7 +170,7 @@ def whiling(m, x, y):
 for forward, *words in ((appending, "branches.py:", "changes 'seen' by append()"), (breaking, "branches.py:", "by 'break'"),
                         (unlike, "branches.py:", "'h' is a tensor", "give it one shape"), (in_place, "branches.py:", "in place"),
                         (whiling, "branches.py:", "Python decides by what forward draws")):
-    refused(lambda forward=forward: dsopt.export(Net(forward, **layers()).train(), {"x": x[0], "y": y[0]}, path("refused.onnx")), *words)
+    refused(lambda forward=forward: dsopt.export(Net(forward, **layers()).train(), {"x": x[0], "y": y[0]}, path("refused.onnx"), exporter="torchscript"), *words)
 
 
 def normalizing(m, x, y):
@@ -179,6 +179,6 @@ def normalizing(m, x, y):
     return loss(m, x, y)
 
 
-refused(lambda: dsopt.export(Net(normalizing, norm=nn.BatchNorm1d(6), o=nn.Linear(6, 4)).train(), {"x": x[0], "y": y[0]}, path("refused.onnx")),
+refused(lambda: dsopt.export(Net(normalizing, norm=nn.BatchNorm1d(6), o=nn.Linear(6, 4)).train(), {"x": x[0], "y": y[0]}, path("refused.onnx"), exporter="torchscript"),
         "branches.py:", "a buffer in place")
 print("passed")
