@@ -45,7 +45,7 @@ def trained(model, draws):
     for step in range(STEPS):
         program = program_of(job, (x[step], y[step]), step, 0)
         loss = job.module(Reference(model, program))(x[step], y[step])
-        check(job.branches is not None or program.count == draws, f"forward draws {program.count} times, the file {draws} times")
+        check(job.branches.any() or program.count == draws, f"forward draws {program.count} times, the file {draws} times")
         model.zero_grad()
         loss.backward()
         with torch.no_grad():

@@ -73,7 +73,7 @@ class _Numbers(Sides):
 
 def program_of(job, values, step, place):
     """What PyTorch draws of a program's numbers: of a model with branches those of the sides that it takes."""
-    if job.branches is None:
+    if not job.branches.any():
         return Program(step, place)
     sides = _Numbers(step, place)
     with exporting(job.model, job.code), torch.no_grad():
@@ -123,6 +123,6 @@ def replayed(model, inputs, steps, loss=None, count=None):
         with exporting(model, job.code), torch.no_grad():
             module = job.module(Reference(model, draws))
             losses.append(float(module(*(inputs[name][step] for name in job.names))))
-        if count is not None and job.branches is None and draws.count != count:
+        if count is not None and not job.branches.any() and draws.count != count:
             sys.exit(f"wrong: forward draws {draws.count} times, the file {count} times")
     return losses

@@ -28,6 +28,11 @@ class Branches:
         self.lines: Dict[Any, Set[int]] = {}  #: by a function's own code
         self.codes: Dict[Any, Any] = {}  #: what takes its place
         self.own: Dict[Any, Any] = {}  #: the other way
+        self.chooses = False  #: whether a draw has chosen an element of a list
+
+    def any(self) -> bool:
+        """Whether a draw decides anything."""
+        return bool(self.codes) or self.chooses
 
     def add(self, code: Any, line: int) -> bool:
         """Notes a line; whether that changes anything."""
@@ -266,6 +271,7 @@ def item(container: Any, index: Any) -> Any:
     sequences = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ParameterList, list, tuple)
     if not is_drawn(index) or index.dtype.is_floating_point or not isinstance(container, sequences):
         return container[index]
+    _active[-1].branches.chooses = True
     parts = list(container)
     if all(callable(one) for one in parts):
         return _Choice(parts, index)

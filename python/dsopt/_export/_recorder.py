@@ -21,6 +21,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from .._compat import (buffers_of, changes_of, derivatives_module, destination_of, reads_of, storage_key, tensor_module, tree_leaves,
                        tree_map)
 from . import _operators as operators
+from ._branches import Branches
 from ._graph import is_the_models
 from ._quantize import modules_instead, switches_of
 from ._random import Draws, is_random
@@ -156,9 +157,9 @@ class Recorder(Seeing):
 
     writes = True  #: a file
 
-    def __init__(self, model: Any, draws: Optional[Draws] = None, branches: Any = None):
+    def __init__(self, model: Any, draws: Optional[Draws] = None, branches: Optional[Branches] = None):
         super().__init__(model)
-        self.branches = branches  #: functions in which a draw decides
+        self.branches = branches or Branches()  #: functions in which a draw decides
         self.switches = switches_of(model)  #: of modules that quantize
         self.draws = draws or Draws()
         self.inside = 0  #: functions with a gradient of their own that are being computed
@@ -194,8 +195,7 @@ class Recorder(Seeing):
         self._replace(torch.autograd.Function, "apply", apply(self))
         for name, call in REPLACEMENTS.items():
             self._replace(torch.nn.functional, name, call)
-        if self.branches is not None:
-            self.branches.begin(self)
+        self.branches.begin(self)
         return self
 
     def takes(self, values: Any) -> None:
@@ -211,8 +211,7 @@ class Recorder(Seeing):
         return self.own_parameter(tensor) or self._memory.get(storage(tensor), "")
 
     def __exit__(self, *error: Any) -> None:
-        if self.branches is not None:
-            self.branches.end()
+        self.branches.end()
         super().__exit__(*error)
         for module, name, buffer, _ in self._buffers:
             buffers_of(module)[name] = buffer

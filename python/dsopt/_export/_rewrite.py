@@ -217,6 +217,10 @@ class _Rewriter(ast.NodeTransformer):
         effects = _Effects()
         for one in [*node.body, *node.orelse]:
             effects.visit(one)
+        names = _assigned([*node.body, *node.orelse])
+        hidden = next((name for name in names if name.startswith("__") and not name.endswith("__")), None)
+        if hidden:  # a class gives it another name
+            effects.refuse(node, f"assigns to '{hidden}'")
         test = self.decided(node.test)
         plain: Any = ast.If(ast.Name(state, ast.Load()), copy.deepcopy(node.body), copy.deepcopy(node.orelse))
         plain = self.generic_visit(plain)
@@ -226,7 +230,6 @@ class _Rewriter(ast.NodeTransformer):
                      "computes both sides: let both assign to a variable, and use it behind them")
             both = _parsed(f"{_RUNTIME}.refuse({words!r})")
         else:
-            names = _assigned([*node.body, *node.orelse])
             then = [self.visit(_Whole().visit(one)) for one in node.body]
             otherwise = [self.visit(_Whole().visit(one)) for one in node.orelse]
             flat = [one for part in then for one in (part if isinstance(part, list) else [part])]

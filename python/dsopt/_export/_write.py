@@ -16,7 +16,6 @@ from . import _losses, _rules  # noqa: F401  (they register what is called inste
 from .._compat import buffers_of, has_backward_hook, has_gradient_hook, is_normalization
 from .._tools import writing
 from .._weights import METADATA_KEY
-from ._branches import Branches
 from ._buffers import fold_buffers
 from ._check import Reference, check, check_decisions
 from ._exporters import EXPORTERS, run_exporters
@@ -219,7 +218,7 @@ class _Fixed(_Writer):
 
 def both_sides(job: Job, draws: Draws) -> Draws:
     """What forward draws where it computes both sides of its branches, of what it drew where it took one."""
-    if job.branches is None:
+    if not job.branches.any():
         return draws
     sides = Sides(draws)
     with exporting(job.model, job.code), torch.no_grad():
@@ -230,10 +229,8 @@ def both_sides(job: Job, draws: Draws) -> Draws:
 
 
 def _note(job: Job, found: Decides) -> None:
-    branches = job.branches or Branches()
-    if found.code is None or not branches.add(found.code, found.line):
+    if found.code is None or not job.branches.add(found.code, found.line):
         raise found
-    job.branches = branches
 
 
 def find_branches(job: Job) -> None:
@@ -242,13 +239,14 @@ def find_branches(job: Job) -> None:
         try:
             with exporting(job.model, job.code), torch.no_grad():
                 job.module(Recorder(job.model, Draws(keeps=True), job.branches))(*job.values)
-            return
+            break
         except Decides as found:
             _note(job, found)
         except Refused:
             raise
         except Exception:  # the exporters say what it is
             return
+    Probe(job).look_at_sides()
 
 
 def _written(job: Job, path: str, *settings: Any) -> _Writer:
