@@ -125,6 +125,13 @@ def changes_of(tensor: Any) -> int:
     return int(_reach("torch", tensor, "_version", "see that a tensor has been changed in place"))
 
 
+def plainly(condition: Any) -> bool:
+    """torch._C.DisableTorchFunction: the value of a tensor of one element, which no mode sees."""
+    owner = _module("torch", "torch", "export")
+    with _reach("torch", owner, "_C.DisableTorchFunction", "compute both sides of branches")():
+        return bool(condition)
+
+
 def buffers_of(module: Any) -> Dict[str, Any]:
     """Module._buffers: the dict itself, through which a buffer is put back where forward has bound another."""
     found: Dict[str, Any] = _reach("torch", module, "_buffers", "put buffers back after tracing")

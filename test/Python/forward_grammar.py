@@ -43,6 +43,14 @@ BRANCHES = [
     "try:\n    h = h * {D}\nfinally:\n    h = h + 0.5", "with torch.no_grad():\n    t = h.mean() * {D}\nh = h + 0.1 * t", "h = h + 0.1 * h.detach() * {D}",
     "h = self.double(h, {D})",
 ]
+#: What a draw decides: both sides are in the file.
+DECIDED = [
+    "if {D} < 0.5:\n    h = h * 2", "h = self.blocks[{I2}](h)", "if {D} > 0.4:\n    h = h + self.l0(h) * {D}\nelse:\n    h = torch.tanh(h + {A})",
+    "h = self.l{k}(h) if {D} < 0.5 else h", "skip = self.training and {D} < 0.3\nif not skip:\n    h = h + self.l{k}(h)",
+    "for layer in self.blocks:\n    if {D} < 0.4 or not self.training:\n        continue\n    h = torch.tanh(layer(h))",
+    "if {D} < 0.6 and {D} > 0.2:\n    s, h = {D}, self.l0(h)\n    if {D} < 0.5:\n        h = h * s\nelse:\n    s = 0.5\nh = h + s",
+    "h = [self.l0, self.l1][{I2}](h)", "h = h * (0.5, {D})[{I2}]", "h = self.dropped(h, {D})",
+]
 #: State that forward keeps and that a file can have, or that nothing reads.
 KEPT = [
     "with torch.no_grad():\n    self.mean.mul_(0.9).add_(0.1 * h.mean())\nh = h - self.mean.clone()", "self.seen += len(x)", "self.last = h.detach()",
@@ -55,10 +63,10 @@ LOST = [
     "Model.total += 1\nh = h * (1 + 0.1 * Model.total)", "h = h * (1 + time.time() % 3)", "h = h * bump()",
     "random.shuffle(self.order)\nh = h[self.order]", "torch.manual_seed(1)\nh = h + torch.randn(8, 8)",
     "h = h * (1 + np.random.poisson(2))",
-    "if {D} < 0.5:\n    h = h * 2", "h = self.blocks[{I2}](h)", "for k in range({I2}):\n    h = h * 0.5", "h = F.dropout(h, 0.5 * {D})",
+    "for k in range({I2}):\n    h = h * 0.5", "h = F.dropout(h, 0.5 * {D})",
 ]
 #: How often each is taken; of a hundred forwards about six have one of the last.
-KINDS = [(PLAIN, 40), (LOOPS, 14), (CONTAINERS, 14), (GENERATORS, 10), (BRANCHES, 14), (KEPT, 8)]
+KINDS = [(PLAIN, 40), (LOOPS, 14), (CONTAINERS, 14), (GENERATORS, 10), (BRANCHES, 14), (KEPT, 8), (DECIDED, 12)]
 
 HEAD = '''import functools
 import random
@@ -103,6 +111,12 @@ class Model(nn.Module):
 
     def double(self, h, by=2.0):
         return h * by
+
+    def dropped(self, h, by):
+        if by < 0.5:
+            return h
+        h = h + torch.tanh(self.l1(h))
+        return h * 0.5
 
     def forward(self, x, y):
         h = torch.tanh(self.i(x))

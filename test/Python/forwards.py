@@ -10,13 +10,11 @@ import warnings
 
 from exports import NIGHTLY, check, path
 from forward_grammar import source
-from replay import Program, draws_of
+from replay import decided, draws_of, program_of
 import numpy as np
 import torch
 import dsopt
 from dsopt._export._check import Reference
-from dsopt._export._inputs import Job
-from dsopt._export._probe import Probe
 from dsopt._export._state import State
 
 options = dict(one.lstrip("-").split("=") for one in sys.argv[3:])
@@ -42,13 +40,12 @@ def load(seed):
 
 def trained(model, draws):
     """PyTorch's losses of descent with the program's draws; what Python keeps goes on from step to step."""
-    job = Job(model, example, None)
-    Probe(job).run()
+    job = decided(model, example)
     state, losses = State(model, job.code), []
     for step in range(STEPS):
-        program = Program(step, 0)
+        program = program_of(job, (x[step], y[step]), step, 0)
         loss = job.module(Reference(model, program))(x[step], y[step])
-        check(program.count == draws, f"forward draws {program.count} times, the file {draws} times")
+        check(job.branches.any() or program.count == draws, f"forward draws {program.count} times, the file {draws} times")
         model.zero_grad()
         loss.backward()
         with torch.no_grad():

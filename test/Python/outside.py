@@ -163,19 +163,6 @@ def shuffled(m, x, y):
     return base(m, x, y) + 0.1 * x[order[0]].sum()
 
 
-def chosen(m, x, y):
-    return F.cross_entropy(m.o(m.b[int(torch.randint(0, 3, ()))](m.a(x))), y)
-
-
-def dropped(m, x, y):
-    h = m.a(x)
-    for layer in m.b:
-        if torch.rand(()) < 0.5:
-            h = h + torch.tanh(layer(h))
-    return F.cross_entropy(m.o(h), y)
-
-
-blocks = {"b": nn.ModuleList([nn.Linear(8, 8) for _ in range(3)])}
 held = {  # what holds it, forward, words of the refusal
     "an object's number": (Schedule(), lambda m, x, y: base(m, x, y) * m.c.step(), "attribute 'c.n' and depends on it"),
     "a number in an object's object": (Schedule(), lambda m, x, y: base(m, x, y) * m.c.deep(), "'c.inner.n'"),
@@ -205,9 +192,7 @@ held = {  # what holds it, forward, words of the refusal
     "NumPy seeded": (None, reseeds, "sets the state of a random generator"),
     "a shuffled list": (None, shuffled, "draws from Python's generator"),
     "NumPy's Poisson numbers": (np.random.default_rng(0), lambda m, x, y: base(m, x, y) * m.c.poisson(3), "draws from NumPy's generator 'c'"),
-    "a branch by Python": (None, lambda m, x, y: base(m, x, y) * (0.0 if random.random() < 0.2 else 1.0), "Python decides by what forward draws"),
-    "a layer by PyTorch": (None, dropped, "set their probability, layerdrop, to 0"),
-    "a layer by number": (None, chosen, "Python decides by what forward draws"),
+    "a branch without a function of its own": (None, lambda m, x, y: base(m, x, y) * (0.0 if random.random() < 0.2 else 1.0), "Python decides by what forward draws"),
     "a drawn slice": (None, lambda m, x, y: base(m, x, y) + x[np.random.randint(0, 4):].sum(), "slices by what forward draws"),
     "a drawn probability": (None, lambda m, x, y: base(m, F.dropout(x, random.random()), y), "outside.py:"),
 }
@@ -218,7 +203,7 @@ def state():
 
 
 for name, (value, forward, words) in held.items():
-    model = Net(forward, **layers(), **(blocks if "layer" in name else {}))
+    model = Net(forward, **layers())
     model.c = value
     before, there = state(), dict(vars(model))
     kept = (vars(value).copy() if isinstance(value, Schedule) else list(value) if isinstance(value, (list, collections.deque)) else

@@ -3,14 +3,15 @@ NumPy, and with the losses that PyTorch has of the program's masks.
 
 usage: spans.py SOURCE BUILD
 """
-from exports import check, path, refused, told
-from replay import draws_of, replayed
+from exports import check, path, told
+from replay import draws_of, replayed, trained
 import numpy as np
 import scipy.stats
 import torch
 from transformers import HubertConfig, HubertForSequenceClassification
 from transformers.models.hubert.modeling_hubert import _compute_mask_indices
 import dsopt
+from dsopt._weights import read_weights
 from dsopt._export._spans import is_span_mask, span_mask
 
 check(is_span_mask(_compute_mask_indices), "transformers draws its masks in another way than is known: compare span_mask with it")
@@ -65,7 +66,20 @@ check(report.checked.startswith("compared") and not [one for one in lines if "fo
 losses = dsopt.train(path("spans.onnx"), data, lr=0.0).losses
 want = replayed(model, data, steps, count=draws_of(path("spans.onnx")))
 check(len(set(losses)) == steps and np.allclose(losses, want, rtol=1e-5), f"{losses}, PyTorch's of the same draws {want}")
-dropping = HubertForSequenceClassification(HubertConfig(layerdrop=0.3, **sizes)).train()
-refused(lambda: dsopt.export(dropping, {name: value[0] for name, value in data.items()}, path("refused.onnx")), "modeling_hubert.py:",
-        "set their probability, layerdrop, to 0")
+
+# LayerDrop, too: layers that no micro-batch of a step reaches are not updated, as in PyTorch.
+model = HubertForSequenceClassification(HubertConfig(layerdrop=0.5, **{**sizes, "num_hidden_layers": 3})).train()
+data = {"input_values": torch.randn(2 * steps, 2, 256), "labels": torch.randint(0, 4, (2 * steps, 2))}
+report, lines = told(lambda: dsopt.export(model, {name: value[0] for name, value in data.items()}, path("dropping.onnx")))
+check(report.checked.startswith("compared") and not lines, (report, lines))
+got = dsopt.train(path("dropping.onnx"), data, lr=1e-2, weight_decay=0.1, dp=2, micro_batches=1, save_weights=path("dropping.safetensors"))
+weights = read_weights(path("dropping.safetensors"))
+start = {name: one.detach().clone() for name, one in model.named_parameters()}
+want, idle = trained(model, data, steps, 2, torch.optim.AdamW(model.parameters(), lr=1e-2, weight_decay=0.1))
+check(any("encoder.layers" in name for name in idle), f"every step reaches all layers: {idle}")
+check(np.allclose(got.losses, want, rtol=1e-5), f"{got.losses}, PyTorch's of the same draws {want}")
+for name, one in model.named_parameters():
+    moved = float((one - start[name]).detach().abs().max())
+    off = float(np.abs(weights[name] - one.detach().numpy()).max()) if name in weights else 0.0
+    check(off <= 2e-3 * moved + 1e-6, f"'{name}' is off by {off}, it moved by {moved}")
 print("passed")

@@ -1,5 +1,6 @@
 //===- GraphAttributes.cpp - the graph dialect's attributes on others -----===//
 
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/Metrics.h"
@@ -20,6 +21,7 @@ static const AttributeKind kKernelKind = {"a kernel's symbol", isAttribute<Symbo
 
 static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call"};
 static constexpr llvm::StringLiteral kParameter[] = {"graph.parameter"};
+static constexpr llvm::StringLiteral kBranching[] = {"graph.where", "graph.parameter"};
 static constexpr llvm::StringLiteral kGather[] = {"graph.gather"};
 static constexpr llvm::StringLiteral kOptimizers[] = {"an optimizer's operation"};
 static bool isOptimizer(Operation *op) { return isa<OptimizerOpInterface>(op); }
@@ -47,6 +49,7 @@ static const AttributeRow kAttributes[] = {
     {kStorageAttr, On::Operation, kTypeKind, kParameter},
     {kLrScaleAttr, On::Operation, kFactorKind, kParameter},
     {kDecayScaleAttr, On::Operation, kFactorKind, kParameter},
+    {kBranchAttr, On::Operation, kUnitKind, kBranching},
     {kPartOfAttr, On::Operation, kSymbolKind, kParameter},
     {kPartBeginAttr, On::Operation, kCountKind, kParameter},
     {kStatisticAttr, On::Operation, kUnitKind, kParameter},

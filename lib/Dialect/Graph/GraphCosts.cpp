@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/Convolution.h"
 #include "dsopt/Dialect/Graph/Costs.h"
 #include "dsopt/Dialect/Graph/Epilogue.h"
@@ -168,6 +169,7 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachOperandCost<4, MomentumOp>(context);
     attachOperandCost<12, AdamOp, OneBitAdamOp, ZeroOneAdamOp>(context);
     attachOperandCost<11, ZeroOneAdamLocalOp>(context);
+    attachOperandCost<12, BranchUpdateOp>(context);
     attachOperandCost<6, ZeroOneAdamJoinOp>(context);
     attachOperandCost<7, OneBitAdamStepOp, OneBitLambFrozenOp>(context);
     attachOperandCost<9, LionOp>(context);

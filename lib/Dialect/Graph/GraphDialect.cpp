@@ -1,5 +1,6 @@
 //===- GraphDialect.cpp - the graph dialect: registration -----------------===//
 
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/Convolution.h"
 #include "dsopt/Dialect/Graph/Epilogue.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
@@ -24,6 +25,10 @@ void GraphDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "dsopt/Dialect/Graph/GraphOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dsopt/Dialect/Graph/GraphBranchOps.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

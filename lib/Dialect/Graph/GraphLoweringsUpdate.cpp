@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GraphLowerings.h"
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/OneBitLamb.h"
 #include "dsopt/Runtime/Scalars.h"
@@ -26,6 +27,14 @@ struct Step {
   Value is(dsopt_scalar index) {
     Value value = get(index);
     return arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, value, constantScalar(b, value.getType(), 0));
+  }
+  /// Whether a gradient is another number than -0.
+  Value isReached(Value g) {
+    auto integer = b.getIntegerType(g.getType().getIntOrFloatBitWidth());
+    Value bits = arith::BitcastOp::create(b, integer, g);
+    Value sign = arith::ConstantOp::create(
+        b, integer, b.getIntegerAttr(integer, llvm::APInt::getSignMask(integer.getWidth())));
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, bits, sign);
   }
   Value mul(Value x, Value y) { return arith::MulFOp::create(b, x, y); }
   Value fma(Value x, Value y, Value z) { return math::FmaOp::create(b, x, y, z); }
@@ -55,6 +64,42 @@ Values update(MomentumOp, Step &s, ValueRange args) {
   Value g = s.decayed(p, s.mul(args[1], s.get(DSOPT_FACTOR)));
   Value momentum = s.select(s.is(DSOPT_FIRST), g, s.fma(s.get(DSOPT_BETA1), args[2], g));
   return {s.subtract(s.get(DSOPT_LR), momentum, p), momentum};
+}
+
+/// 1 - beta^n of a whole number n below 2^24, by 1 - beta^(a + b) = x + y - x * y with x of a and y of b.
+Value biasOf(Step &s, Value oneMinusBeta, Value n) {
+  Value count = arith::FPToUIOp::create(s.b, s.b.getI32Type(), n);
+  Value bias = constantScalar(s.b, n.getType(), 0), power = oneMinusBeta;
+  auto join = [&](Value x, Value y) { return s.subtract(x, y, arith::AddFOp::create(s.b, x, y)); };
+  for (int bit = 0; bit < 24; ++bit) {
+    Value one = arith::ConstantIntOp::create(s.b, 1 << bit, 32),
+          none = arith::ConstantIntOp::create(s.b, 0, 32);
+    Value isSet =
+        arith::CmpIOp::create(s.b, arith::CmpIPredicate::ne, arith::AndIOp::create(s.b, count, one), none);
+    bias = s.select(isSet, join(bias, power), bias);
+    power = join(power, power);
+  }
+  return bias;
+}
+
+/// args: parameter, gradient, m, v, steps.
+Values countedAdam(bool decoupled, Step &s, ValueRange args) {
+  Value p = args[0], g = s.mul(args[1], s.get(DSOPT_FACTOR));
+  if (decoupled)
+    p = s.mul(p, s.get(DSOPT_DECAY_FACTOR));
+  else
+    g = s.decayed(p, g);
+  Value one = constantScalar(s.b, args[4].getType(), 1);
+  Value steps = arith::AddFOp::create(s.b, args[4], one);
+  Value m = s.fma(s.get(DSOPT_BETA1), args[2], s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
+  Value v = s.fma(s.get(DSOPT_BETA2), args[3], s.mul(s.mul(s.get(DSOPT_ONE_MINUS_BETA2), g), g));
+  Value root = math::SqrtOp::create(s.b, v);
+  Value correction = math::SqrtOp::create(s.b, biasOf(s, s.get(DSOPT_ONE_MINUS_BETA2), steps));
+  Value denominator =
+      arith::AddFOp::create(s.b, arith::DivFOp::create(s.b, root, correction), s.get(DSOPT_EPS));
+  Value stepSize =
+      arith::DivFOp::create(s.b, s.get(DSOPT_LR), biasOf(s, s.get(DSOPT_ONE_MINUS_BETA1), steps));
+  return {s.subtract(stepSize, arith::DivFOp::create(s.b, m, denominator), p), m, v, steps};
 }
 
 Values adam(bool decoupled, Step &s, ValueRange args) {
@@ -193,6 +238,21 @@ Values update(AdafactorStepOp, Step &s, ValueRange args) {
   return {s.subtract(s.mul(s.get(DSOPT_STEP_SIZE), s.get(DSOPT_TRUST)), args[1], p)};
 }
 
+/// What steps may not reach has its first gradient in any of them, and a momentum of 0 until then.
+Values update(BranchUpdateOp op, Step &s, ValueRange args) {
+  if (op.getRule() == "sgd")
+    return update(SgdOp(), s, args);
+  if (op.getRule() == "lion")
+    return update(LionOp(), s, args);
+  if (op.getRule() == "adagrad")
+    return update(AdagradOp(), s, args);
+  if (op.getRule() == "adam")
+    return countedAdam(op.getDecoupled(), s, args);
+  Value g = s.decayed(args[0], s.mul(args[1], s.get(DSOPT_FACTOR)));
+  Value momentum = s.fma(s.get(DSOPT_BETA1), args[2], g);
+  return {s.subtract(s.get(DSOPT_LR), momentum, args[0]), momentum};
+}
+
 template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<UpdateModel<Op>, Op> {
   FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
   bool readsPointwise(Operation *op, unsigned operand) const { return operand + 1 != op->getNumOperands(); }
@@ -221,6 +281,8 @@ template <typename Op> struct UpdateModel : LowerableOpInterface::ExternalModel<
           size_t states = isa<ZeroOneAdamJoinOp>(op) ? 1 : 2;
           llvm::append_range(old, args.slice(states, updated.size() - 1));
           Value apply = step.is(DSOPT_APPLY);
+          if (isa<BranchUpdateOp>(op))
+            apply = arith::AndIOp::create(b, apply, step.isReached(args[1]));
           for (auto [value, before] : llvm::zip_equal(updated, old))
             value = step.select(apply, value, before);
           linalg::YieldOp::create(b, updated);
@@ -234,6 +296,7 @@ void registerUpdateLowerings(GraphDialect *, MLIRContext *context) {
   SgdOp::attachInterface<UpdateModel<SgdOp>>(*context);
   MomentumOp::attachInterface<UpdateModel<MomentumOp>>(*context);
   AdamOp::attachInterface<UpdateModel<AdamOp>>(*context);
+  BranchUpdateOp::attachInterface<UpdateModel<BranchUpdateOp>>(*context);
   LionOp::attachInterface<UpdateModel<LionOp>>(*context);
   AdagradOp::attachInterface<UpdateModel<AdagradOp>>(*context);
   LambDirectionOp::attachInterface<UpdateModel<LambDirectionOp>>(*context);

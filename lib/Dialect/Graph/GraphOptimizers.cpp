@@ -2,6 +2,7 @@
 
 #include "GraphAdafactor.h"
 #include "GraphNewtonSchulz.h"
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/OneBitLamb.h"
 #include "dsopt/Dialect/Graph/Optimizers.h"
@@ -114,6 +115,22 @@ struct LambRule : ElementwiseRule<LambRule, LambOp> {
   }
   Operation *buildStep(Operation *op, OpBuilder &builder, ValueRange operands) const {
     return LambStepOp::create(builder, op->getLoc(), operands[0].getType(), operands);
+  }
+};
+
+/// Users choose the rule that it is a form of.
+struct BranchUpdateRule : ElementwiseRule<BranchUpdateRule, BranchUpdateOp> {
+  static ArrayRef<llvm::StringLiteral> getOptimizers() { return {}; }
+  static std::optional<NamedAttrList> choose(StringRef, ModuleOp) { return std::nullopt; }
+  static SmallVector<OptimizerState> getStates(Type) { return {}; }
+  StringRef getRuleName(Operation *op) const {
+    auto update = cast<BranchUpdateOp>(op);
+    return llvm::StringSwitch<StringRef>(update.getRule())
+        .Case("sgd", "sgd.branch")
+        .Case("momentum", "momentum.branch")
+        .Case("lion", "lion.branch")
+        .Case("adagrad", "adagrad.branch")
+        .Default(update.getDecoupled() ? "adamw.branch" : "adam.branch");
   }
 };
 
@@ -231,6 +248,7 @@ void dsopt::graph::registerOptimizers(DialectRegistry &registry) {
     SgdOp::attachInterface<SgdRule>(*context);
     MomentumOp::attachInterface<MomentumRule>(*context);
     AdamOp::attachInterface<AdamRule>(*context);
+    BranchUpdateOp::attachInterface<BranchUpdateRule>(*context);
     LionOp::attachInterface<LionRule>(*context);
     AdagradOp::attachInterface<AdagradRule>(*context);
     LambOp::attachInterface<LambRule>(*context);

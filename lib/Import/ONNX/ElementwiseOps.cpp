@@ -2,6 +2,7 @@
 
 #include "OpTable.h"
 
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/Context.h"
 
 using namespace mlir;
@@ -114,7 +115,15 @@ static LogicalResult pow(NodeBuilder &n) {
 
 static LogicalResult where(NodeBuilder &n) {
   Value condition = n.input(0), lhs = n.input(1), rhs = n.input(2);
-  return n.set(0, n.e.make<graph::WhereOp>({condition, lhs, rhs}));
+  Value chosen = n.e.make<graph::WhereOp>({condition, lhs, rhs});
+  if (chosen && n.torchOperator() == "branch") { // what a model's `if` by a draw became
+    if (graph::numElements(condition.getType()) != 1)
+      return n.error() << "is a branch by a condition of type " << Emitter::typeOf(condition)
+                       << ", expected one element";
+    if (auto where = chosen.getDefiningOp<graph::WhereOp>())
+      where->setAttr(graph::kBranchAttr, n.e.builder.getUnitAttr());
+  }
+  return n.set(0, chosen);
 }
 
 static LogicalResult castTo(NodeBuilder &n, Type element) {

@@ -1,6 +1,7 @@
 //===- AppendOptimizer.cpp - optimizer state and @update ------------------===//
 
 #include "HiddenMatrices.h"
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Globs.h"
 #include "dsopt/Interfaces/Interfaces.h"
@@ -33,7 +34,8 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     ModuleOp module = getOperation();
     symbols.emplace(module);
     graph::makeWay(*symbols, kUpdateFunction);
-    FailureOr<Optimizer> chosen = choose(takeOption(module, "optimizer", StringRef(optimizer), "adamw"));
+    asked = takeOption(module, "optimizer", StringRef(optimizer), "adamw");
+    FailureOr<Optimizer> chosen = choose(asked);
     if (failed(chosen) || failed(groupParameters()))
       return signalPassFailure();
     FailureOr<Optimizer> companion = chosen;
@@ -70,7 +72,8 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       Optimizer rule = takesAll || matrix != matrices.end() ? *chosen : *companion;
       if (!takesAll && matrix != matrices.end() && matrix->second.rowsAreInputs)
         rule.attributes.set("rows_are_inputs", builder.getUnitAttr());
-      append(rule, parameter, states->second, builder, body, update.getArgument(0));
+      if (failed(append(rule, parameter, states->second, builder, body, update.getArgument(0))))
+        return signalPassFailure();
     }
     func::ReturnOp::create(body, loc);
     for (Operation &op : update.front())
@@ -94,6 +97,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   }
 
   std::optional<SymbolTable> symbols;
+  StringRef asked; ///< -optimizer
 
   llvm::DenseMap<StringAttr, HiddenMatrix> matrices; ///< that a rule of matrices alone updates
 
@@ -119,8 +123,9 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   }
 
   /// Appends one parameter's states and update.
-  void append(const Optimizer &chosen, graph::ParameterOp parameter, ArrayRef<graph::StateOp> gradients,
-              OpBuilder &declare, OpBuilder &body, Value scalars) {
+  LogicalResult append(const Optimizer &chosen, graph::ParameterOp parameter,
+                       ArrayRef<graph::StateOp> gradients, OpBuilder &declare, OpBuilder &body,
+                       Value scalars) {
     Location loc = parameter.getLoc();
     auto type = cast<RankedTensorType>(parameter.getType());
     auto read = [&](Type type, StringRef symbol) -> Value {
@@ -132,21 +137,44 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       Value part = read(gradient.getType(), gradient.getSymName());
       sum = sum ? graph::AddOp::create(body, loc, sum, part) : part;
     }
-    SmallVector<Value> states;
-    for (auto [role, element] : chosen.rule->getStates(type.getElementType())) {
+    auto keep = [&](const OptimizerState &state) {
+      auto [role, element] = state;
       auto stateType = RankedTensorType::get(type.getShape(), element);
       std::string name = graph::freeSymbol(*symbols, parameter.getSymName() + "." + role);
       graph::StateOp::create(declare, loc, name, stateType, graph::Role::Optimizer,
                              declare.getStringAttr(role), parameter.getSymName(), IntegerAttr());
-      states.push_back(read(stateType, name));
-    }
+      return read(stateType, name);
+    };
+    SmallVector<Value> states = llvm::map_to_vector(chosen.rule->getStates(type.getElementType()), keep);
     Operation *updated = chosen.rule->buildUpdate(body, loc, value, sum, states, scalars, chosen.attributes);
+    if (parameter->hasAttr(graph::kBranchAttr)) {
+      auto more = graph::branchStates(updated);
+      // What stands beside a rule of matrices goes by a learning rate of its own.
+      if (!more || !llvm::is_contained(chosen.rule->getOptimizers(), asked))
+        return refuseBranch(parameter, "-optimizer=" + asked, "-optimizer=adamw, adam, sgd, lion or adagrad");
+      if (StringRef method = getOption(getOperation(), "compress_gradients", StringRef()); !method.empty())
+        return refuseBranch(parameter, "-compress-gradients=" + method, "no -compress-gradients");
+      Operation *whole = updated;
+      body.setInsertionPoint(whole);
+      SmallVector<Value> counts = llvm::map_to_vector(*more, keep);
+      updated = graph::buildBranchUpdate(body, whole, counts);
+      whole->erase();
+      body.setInsertionPointToEnd(body.getBlock());
+    }
     // Each result goes where what it replaces was read.
     for (OpResult result : updated->getResults()) {
       Value replaced =
           updated->getOperand(cast<OptimizerOpInterface>(updated).getReplaced(result.getResultNumber()));
       graph::WriteOp::create(body, loc, replaced.getDefiningOp<graph::ReadOp>().getState(), result);
     }
+    return success();
+  }
+
+  LogicalResult refuseBranch(graph::ParameterOp parameter, const Twine &got, StringRef expected) {
+    return getOperation().emitError()
+           << got << " would update parameter '" << parameter.getModelName()
+           << "' in steps that do not reach it, as a draw decides whether it is used: "
+           << "expected " << expected;
   }
 
   /// Sets the factors of learning rate and decay of the parameters that the lists name.

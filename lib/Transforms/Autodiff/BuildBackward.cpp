@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Branches.h"
 #include "Origins.h"
 #include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
@@ -37,6 +38,7 @@ public:
       return failure();
     for (Operation &op : function.front().without_terminator())
       op.setAttr(graph::kPhaseAttr, phase(Phase::F));
+    findBranches();
     if (failed(seedLoss()) || failed(differentiate()))
       return failure();
     accumulateNothing();
@@ -89,6 +91,58 @@ private:
       return success();
     return function.emitError("the loss depends on no trained parameter: -list-parameters says which are not "
                               "trained, and why");
+  }
+
+  /// Parameters that are read inside of branches alone.
+  void findBranches() {
+    branches.emplace(function, [&](OpOperand &operand) { return isActive(operand); });
+    if (!branches->any())
+      return;
+    for (auto read : function.getOps<graph::ReadOp>())
+      if (trainable(read)) {
+        Branches::Condition &whole =
+            reached.try_emplace(read.getStateAttr().getAttr(), Branches::kNever).first->second;
+        whole = branches->either(whole, branches->reaches(read));
+      }
+    for (auto parameter : module.getOps<graph::ParameterOp>())
+      if (isInBranch(parameter.getSymNameAttr()))
+        parameter->setAttr(graph::kBranchAttr, builder.getUnitAttr());
+    module.walk([](graph::WhereOp where) { where->removeAttr(graph::kBranchAttr); });
+  }
+
+  bool isInBranch(StringAttr parameter) const {
+    auto found = reached.find(parameter);
+    return found != reached.end() && found->second != Branches::kAlways && found->second != Branches::kNever;
+  }
+
+  /// What goes from an operation to one of its operands, where the operation is in a branch and the operand
+  /// is not: nothing of a side that is not taken, whatever it is.
+  Value selectTaken(Operation *op, Value operand, Value gradient) {
+    Operation *source = operand.getDefiningOp();
+    if (!branches->any() || !source)
+      return gradient;
+    Branches::Condition inner = branches->reaches(op), outer = branches->reaches(source);
+    if (inner == outer || branches->either(inner, outer) != outer)
+      return gradient;
+    Value taken = branches->build(builder, op->getLoc(), inner);
+    return graph::WhereOp::create(builder, op->getLoc(), taken, gradient, scalar(0, gradient));
+  }
+
+  Value scalar(double value, Value like) {
+    auto type = RankedTensorType::get({}, getElementTypeOrSelf(like.getType()));
+    return graph::ConstantOp::create(
+        builder, like.getLoc(),
+        cast<ElementsAttr>(DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), value))));
+  }
+
+  /// A parameter's gradient where a branch reaches it, in which no -0 is; -0 everywhere else, whose sums are
+  /// -0.
+  Value markUnreached(Location loc, Value gradient, Branches::Condition condition) {
+    Value zero = scalar(0, gradient);
+    Value isZero = graph::EqualOp::create(builder, loc, gradient, zero);
+    return graph::WhereOp::create(builder, loc, branches->build(builder, loc, condition),
+                                  graph::WhereOp::create(builder, loc, isZero, zero, gradient),
+                                  scalar(-0.0, gradient));
   }
 
   LogicalResult seedLoss() {
@@ -145,6 +199,7 @@ private:
       return failure();
     for (auto [operand, need, gradient] : llvm::zip(op->getOperands(), needed, operandGrads))
       if (need && gradient) {
+        gradient = selectTaken(op, operand, gradient);
         Value &sum = gradients[operand];
         sum = sum ? graph::AddOp::create(builder, op->getLoc(), sum, gradient) : gradient;
       }
@@ -164,7 +219,11 @@ private:
   void accumulate(int64_t block) {
     llvm::MapVector<StringAttr, SmallVector<Value>> contributions;
     llvm::DenseMap<StringAttr, Location> locations;
+    llvm::DenseMap<StringAttr, Branches::Condition> conditions;
     for (auto &[read, gradient] : llvm::reverse(uses)) {
+      Branches::Condition &condition =
+          conditions.try_emplace(read.getStateAttr().getAttr(), Branches::kNever).first->second;
+      condition = branches->either(condition, branches->reaches(read));
       contributions[read.getStateAttr().getAttr()].push_back(gradient);
       locations.try_emplace(read.getStateAttr().getAttr(), read.getLoc());
     }
@@ -177,6 +236,8 @@ private:
       auto type = accumulatorType(cast<RankedTensorType>(sum.getType()));
       if (type != sum.getType())
         sum = graph::CastOp::create(builder, loc, type, sum);
+      if (isInBranch(parameter))
+        sum = markUnreached(loc, sum, conditions.lookup(parameter));
       std::string state = graph::freeSymbol(symbols, parameter.getValue() + ".grad." + Twine(block));
       graph::AccumulateOp::create(builder, loc, SymbolRefAttr::get(builder.getContext(), state), sum);
       states[parameter].push_back({state, type, block});
@@ -198,7 +259,8 @@ private:
       if (llvm::any_of(found->second, mine))
         continue;
       auto type = accumulatorType(cast<RankedTensorType>(op.getResult(0).getType()));
-      ElementsAttr zeros = DenseElementsAttr::get(type, builder.getZeroAttr(type.getElementType()));
+      double zero = isInBranch(parameter.getSymNameAttr()) ? -0.0 : 0.0;
+      ElementsAttr zeros = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), zero));
       std::string state = (parameter.getSymName() + ".grad." + Twine(blockOf(&op))).str();
       graph::AccumulateOp::create(builder, op.getLoc(), SymbolRefAttr::get(builder.getContext(), state),
                                   graph::ConstantOp::create(builder, op.getLoc(), zeros));
@@ -334,6 +396,8 @@ private:
   OpBuilder builder;
   Operation *lastForward, *lastTagged = nullptr;
   llvm::DenseSet<Value> active;
+  std::optional<Branches> branches;
+  llvm::DenseMap<StringAttr, Branches::Condition> reached; ///< by parameter
   DenseMap<Value, Value> gradients;
   /// Reads of trainable parameters in the present block, the last one first.
   SmallVector<std::pair<graph::ReadOp, Value>> uses;

@@ -2,6 +2,7 @@
 
 #include "BucketLimits.h"
 #include "ParameterUses.h"
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/NarrowFloat.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
@@ -123,6 +124,8 @@ void PartitionZeroPass::runOnOperation() {
     // And one rule updates it.
     if (matrices.contains(parameter.getSymNameAttr()))
       name += ".matrices";
+    if (parameter->hasAttr(graph::kBranchAttr))
+      name += ".branch";
     if (parameter.getFrozen() && !element.isF32()) {
       name += '.';
       llvm::raw_svector_ostream(name) << element;

@@ -33,8 +33,10 @@ def keep_places(model: Any) -> None:
     for graph in [model.graph, *model.functions]:
         for node in nodes_of(graph):
             known = {entry.key: entry.value for entry in node.metadata_props}
+            if node.domain == "dsopt" and node.op_type == "Branch":
+                node.domain, node.op_type, known[OPERATOR_KEY] = "", "Where", "branch"
             places = {MODULE_KEY: _module(known, node.name), SOURCE_KEY: _source(known),
-                      OPERATOR_KEY: _operator(known)}
+                      OPERATOR_KEY: known.get(OPERATOR_KEY) or _operator(known)}
             node.ClearField("metadata_props")
             node.ClearField("doc_string")
             for key, value in places.items():

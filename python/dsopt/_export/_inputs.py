@@ -6,6 +6,7 @@ import inspect
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._compat import tree_leaves, uncompiled
+from ._branches import Branches
 from ._refused import NoLoss, Refused
 
 
@@ -142,6 +143,7 @@ class Job:
                               "which is the loss's name" if name == "loss" else "which is an input's name"))
         self.left_out: List[str] = []  #: parameters that are not to be trained, though they could
         self.code: List[Any] = []  #: pieces of code that forward runs, with their globals and functions
+        self.branches = Branches()  #: where a draw decides, as far as that is known
         self.draws = True  #: whether forward draws anything
         self.told: List[str] = []  #: what there is to warn about
 

@@ -1,6 +1,7 @@
 """Operations of PyTorch that stand for operators of the ONNX domain `dsopt` while a model is traced.
 
-GivenGradient and ResultGradient never reach a file: _functions.py makes CustomGradient of them.
+GivenGradient and ResultGradient never reach a file: _functions.py makes CustomGradient of them. Nor does Branch: _graph.py makes a
+Where of it that says so.
 """
 from __future__ import annotations
 
@@ -44,6 +45,7 @@ def _batch_norm(x: Any, weight: Any, bias: Any, mean: Any, var: Any, momentum: f
 
 
 _define("stop_gradient(Tensor x) -> Tensor", lambda x: x.detach().clone(), torch.empty_like, False)
+_define("branch(Tensor condition, Tensor a, Tensor b) -> Tensor", torch.where, lambda condition, a, b: torch.empty_like(a), True)
 _define("result_gradient(Tensor value, int call, int index) -> Tensor",
         lambda value, call, index: torch.ones_like(value), lambda value, call, index: torch.empty_like(value), False)
 _define("given_gradient(Tensor value, Tensor[] inputs, Tensor[] gradients, int call, int index) -> Tensor",
@@ -56,6 +58,7 @@ _define("ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor
 
 #: What the model's tracing calls.
 stop_gradient = torch.ops.dsopt.stop_gradient.default
+branch = torch.ops.dsopt.branch.default
 result_gradient = torch.ops.dsopt.result_gradient.default
 given_gradient = torch.ops.dsopt.given_gradient.default
 batch_norm = torch.ops.dsopt.batch_norm.default
@@ -80,6 +83,7 @@ def translations() -> Dict[Any, Callable[..., Any]]:
             type_constraints=[("T", [*floats, "tensor(int64)", "tensor(int32)", "tensor(bool)"], ""), ("F", floats, "")],
             attributes=[schema.Attribute(one, kinds[one], required=False) for one in attributes]))
 
+    side = operator("Branch")
     stop, result = operator("StopGradient"), operator("ResultGradient", "call", "index")
     given = operator("GivenGradient", "call", "index", "num_inputs")
     ctc = operator("CTCLoss", "blank", "reduction", "zero_infinity")
@@ -96,7 +100,7 @@ def translations() -> Dict[Any, Callable[..., Any]]:
         return ctc(log_probs, targets, input_lengths, target_lengths, blank=blank, reduction=reduction,
                    zero_infinity=int(zero_infinity))
 
-    return {stop_gradient: lambda x: stop(x),
+    return {stop_gradient: lambda x: stop(x), branch: lambda condition, a, b: side(condition, a, b),
             result_gradient: lambda value, call, index: result(value, call=call, index=index),
             given_gradient: given_gradient_, batch_norm: batch_norm_, ctc_loss: ctc_loss_}
 
@@ -123,6 +127,7 @@ def register_symbolics(opset: int) -> None:
 
     for name, function in {
             "stop_gradient": lambda g, x: g.op("dsopt::StopGradient", x).setType(x.type()),
+            "branch": lambda g, condition, a, b: g.op("dsopt::Branch", condition, a, b).setType(a.type()),
             "result_gradient": lambda g, value, call, index: g.op(
                 "dsopt::ResultGradient", value, call_i=integer(call), index_i=integer(index)).setType(value.type()),
             "given_gradient": given, "batch_norm": batch_norm_, "ctc_loss": ctc}.items():

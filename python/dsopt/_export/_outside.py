@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from .._generators import GLOBAL
+from ._branches import item
 from ._refused import Refused
 from ._spans import is_span_mask, span_mask
 
@@ -110,7 +111,7 @@ _OF_STATES: Dict[str, Callable[..., Any]] = {
     "rand": lambda *dims: torch.rand(dims), "randn": lambda *dims: torch.randn(dims), "random": _random, "random_sample": _random,
     "ranf": _random, "sample": _random, "randint": lambda low, high=None, size=None, dtype=None: _integers(low, high, size)}
 _OF_PYTHON: Dict[str, Callable[..., Any]] = {
-    "random": lambda: torch.rand(()), "uniform": lambda a, b: _uniform(a, b), "gauss": lambda mu=0.0, sigma=1.0: _normal(mu, sigma),
+    "choice": item, "random": lambda: torch.rand(()), "uniform": lambda a, b: _uniform(a, b), "gauss": lambda mu=0.0, sigma=1.0: _normal(mu, sigma),
     "normalvariate": lambda mu=0.0, sigma=1.0: _normal(mu, sigma), "randint": lambda a, b: _integers(a, b + 1),
     "randrange": lambda start, stop=None: _integers(start, stop), "betavariate": lambda alpha, beta: _beta(alpha, beta),
     "expovariate": lambda lambd=1.0: _exponential(1 / lambd), "gammavariate": lambda alpha, beta: _gamma(alpha, beta)}
@@ -248,10 +249,23 @@ class Outside:
                 raise Refused(f"{_place()} sets the state of a random generator in forward, whose numbers are then the same "
                               "in each call: draw them once, in __init__, and keep them as a buffer")
             return seeds if name != "bit_generator" else None
+        if name == "choice" and isinstance(generator, random.Random):
+            return self._choice(generator)
         call = _table(generator).get(name)
         if call is None:
             return None
         return self._call(call, name, generator)
+
+    def _choice(self, generator: Any) -> Callable[..., Any]:
+        """Python's choice among what is in a list, layers too."""
+        def drawn(seq: Any) -> Any:
+            if not isinstance(seq, (list, tuple, torch.nn.ModuleList)) or not len(seq):
+                return generator.choice(seq)
+            self.count += 1
+            with torch.no_grad():
+                place = _integers(0, len(seq))
+            return item(seq, place) if self.recorder is not None else seq[int(place.item())]
+        return drawn
 
     def _call(self, call: Callable[..., Any], name: str, generator: Any = None) -> Callable[..., Any]:
         def drawn(*arguments: Any, **keywords: Any) -> Any:

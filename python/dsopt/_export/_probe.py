@@ -19,7 +19,8 @@ from .._generators import is_generator
 from ._inputs import Job
 from ._outside import Outside
 from ._parameters import gradients_of
-from ._recorder import Seeing
+from ._random import Draws
+from ._recorder import Recorder, Seeing
 from ._refused import Refused
 from ._settings import exporting
 from ._state import Kept, State, is_code_of_users, is_same
@@ -143,7 +144,20 @@ class Probe:
                 return _Result(module(*self.job.values), {})
         return _Result(*gradients_of(self.model, lambda: module(*self.job.values)))
 
-    def _observed(self, outside: Outside) -> _Result:
+    def look_at_sides(self) -> None:
+        """Code that no run has got to so far, as a draw left it out: the job knows it, and what it draws, afterwards."""
+        known = list(self.job.code)
+        codes = {one[0] for one in known} | set(self.job.branches.own)
+        with exporting(self.model, self.job.code) as self.state:
+            recorder = Recorder(self.model, Draws(keeps=True), self.job.branches)
+            self.job.code = []
+            try:
+                self._observed(Outside(known, recorder), recorder)
+            finally:
+                self.job.code = known + [one for one in self.job.code if one[0] not in codes]
+            self._refuse_draws(self.state.changed())
+
+    def _observed(self, outside: Outside, mode: Any = None) -> _Result:
         """The first run, which finds out what code there is before it runs."""
         seen: Dict[Any, None] = {}
         self._rng = torch.random.get_rng_state()
@@ -177,7 +191,10 @@ class Probe:
         before = sys.getprofile()
         sys.setprofile(profile)
         try:
-            return self._run(outside=outside)
+            if mode is None:
+                return self._run(outside=outside)
+            with torch.no_grad():
+                return _Result(self.job.module(mode, outside=outside)(*self.job.values), {})
         finally:
             sys.setprofile(before)
 

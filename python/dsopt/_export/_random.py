@@ -47,6 +47,7 @@ class Draws:
         self.keeps = keeps
         self.kept: List[Any] = []
         self.count = 0
+        self.live = True  #: whether what draws now is in sides of branches that are taken alone
 
     def begin(self) -> None:
         """A forward begins."""
@@ -67,3 +68,18 @@ class Draws:
             with torch.no_grad():
                 return arguments[0].copy_(value)
         return value.clone()
+
+
+class Sides(Draws):
+    """What a forward draws that computes both sides of its branches: in those that are taken the numbers that one drew which took
+    them."""
+
+    def __init__(self, taken: Draws):
+        super().__init__(keeps=True)
+        self.taken, self.used = taken, 0
+
+    def drawn(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        if self.live and self.count == len(self.kept):
+            self.kept.append(self.taken.kept[self.used])
+            self.used += 1
+        return super().drawn(function, arguments, keywords)

@@ -21,10 +21,11 @@ from torch.utils.weak import WeakIdKeyDictionary
 from .._compat import (buffers_of, changes_of, derivatives_module, destination_of, reads_of, storage_key, tensor_module, tree_leaves,
                        tree_map)
 from . import _operators as operators
+from ._branches import Branches
 from ._graph import is_the_models
 from ._quantize import modules_instead, switches_of
 from ._random import Draws, is_random
-from ._refused import Refused
+from ._refused import Decides, Refused
 
 _IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
                                          "lshift", "rshift", "div")} | {"__setitem__"}
@@ -137,6 +138,13 @@ class Seeing(TorchFunctionMode):
             frame = frame.f_back
         return (line or "forward") + (f", module '{module}'" if module else "")
 
+    def line(self) -> Tuple[Any, int]:
+        """The innermost code of the model that is running, and its line."""
+        frame: Optional[FrameType] = sys._getframe(1)
+        while frame is not None and not is_the_models(frame.f_code.co_filename):
+            frame = frame.f_back
+        return (frame.f_code, frame.f_lineno) if frame is not None else (None, 0)
+
     def decide(self, function: Any, arguments: Any, keywords: Any) -> Any:
         """A value that leaves the graph."""
         value = function(*arguments, **keywords)
@@ -149,8 +157,9 @@ class Recorder(Seeing):
 
     writes = True  #: a file
 
-    def __init__(self, model: Any, draws: Optional[Draws] = None):
+    def __init__(self, model: Any, draws: Optional[Draws] = None, branches: Optional[Branches] = None):
         super().__init__(model)
+        self.branches = branches or Branches()  #: functions in which a draw decides
         self.switches = switches_of(model)  #: of modules that quantize
         self.draws = draws or Draws()
         self.inside = 0  #: functions with a gradient of their own that are being computed
@@ -186,8 +195,8 @@ class Recorder(Seeing):
         self._replace(torch.autograd.Function, "apply", apply(self))
         for name, call in REPLACEMENTS.items():
             self._replace(torch.nn.functional, name, call)
+        self.branches.begin(self)
         return self
-
 
     def takes(self, values: Any) -> None:
         """The model's inputs, before it is called."""
@@ -202,6 +211,7 @@ class Recorder(Seeing):
         return self.own_parameter(tensor) or self._memory.get(storage(tensor), "")
 
     def __exit__(self, *error: Any) -> None:
+        self.branches.end()
         super().__exit__(*error)
         for module, name, buffer, _ in self._buffers:
             buffers_of(module)[name] = buffer
@@ -259,14 +269,18 @@ class Recorder(Seeing):
         """Whether a tensor is made of what forward draws."""
         return tensor in self._drawn
 
+    def decides_by_draw(self, tensor: Any) -> bool:
+        """Whether a tensor is made of what forward draws alone."""
+        return tensor in self._drawn and tensor not in self._valued
+
     def _leave(self, function: Any, arguments: Any, keywords: Any, values: bool, drawn: bool) -> Any:
         """A value that leaves the graph: what is drawn alone cannot, as a number it stays a tensor."""
         if drawn and function is torch.Tensor.item:
             return arguments[0].reshape(())
         if drawn and not values:
-            raise Refused(f"{self.place()}: Python decides by what forward draws, or computes with it, which the file would keep as it "
-                          "is: compute both branches and take torch.where(draw < p, a, b), or index tensors by the draw (layers that "
-                          "are left out at random: set their probability, layerdrop, to 0)")
+            raise Decides(f"{self.place()}: Python decides by what forward draws, or computes with it, in a way that the file cannot have "
+                          "(it has if and else, conditional expressions, and, or, not, and a choice of a list's element, in functions whose "
+                          "source is there): compute both and take torch.where(draw < p, a, b), or index tensors by the draw", *self.line())
         if not torch.jit.is_tracing():
             return function(*arguments, **keywords)
         return self.decide(function, arguments, keywords) if values else function(*arguments, **keywords)

@@ -1,11 +1,19 @@
 """What cannot be exported is refused in one sentence."""
 from __future__ import annotations
 
-from typing import List, Optional
+from typing import Any, List, Optional
 
 
 class Refused(ValueError):
     """What PyTorch means here and the file could not say. The message names it, and what to do."""
+
+
+class Decides(Refused):
+    """Python decides by what forward draws, at a line of this code."""
+
+    def __init__(self, words: str, code: Any, line: int):
+        super().__init__(words)
+        self.code, self.line = code, line
 
 
 class NoLoss(Refused):

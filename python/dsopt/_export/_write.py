@@ -27,9 +27,9 @@ from ._optimizer import optimizer_options
 from ._probe import Probe
 from ._parameters import Found, check_values, gradients_of, match, own_names, rename, rows_of
 from ._progress import Progress
-from ._random import Draws
+from ._random import Draws, Sides
 from ._recorder import Recorder
-from ._refused import Refused
+from ._refused import Decides, Refused
 from ._settings import exporting
 
 
@@ -74,7 +74,7 @@ class _Writer:
         self.proto, self.graph = self.exported.proto, self.exported.proto.graph
 
     def _traced(self) -> Any:
-        self.recorder = Recorder(self.job.model)
+        self.recorder = Recorder(self.job.model, branches=self.job.branches)
         return self.job.module(self.recorder)
 
     def _find_unused(self) -> List[str]:
@@ -94,7 +94,7 @@ class _Writer:
             words = f"the exporter lost {len(lost)} parameters: {', '.join(lost[:5])}{' and more' if len(lost) > 5 else ''}"
             if self.recorder.decided:
                 raise Refused(f"{words}; {next(iter(self.recorder.decided))} decides by the values of a tensor, which one "
-                              "program cannot (layers that are left out at random: set their probability, layerdrop, to 0)")
+                              "program cannot")
             raise RuntimeError(f"{words}; torch {torch.__version__}, opset {self.opset}")
         self._undo_changes()
         check_values(model, self.graph, self.found, self.folder)
@@ -193,8 +193,9 @@ class _Writer:
             return check(self.job, self.path, self.rows, scales, self.exported.exporter, draws)
         with exporting(self.job.model, self.job.code), torch.no_grad():
             self.job.module(Reference(self.job.model, draws))(*self.job.values)
+        sides = both_sides(self.job, draws)
         with tempfile.TemporaryDirectory(prefix="dsopt-check-") as folder:
-            other = _Fixed(self.job, os.path.join(folder, "model.onnx"), self.opset, draws, self.exported.exporter, self.progress)
+            other = _Fixed(self.job, os.path.join(folder, "model.onnx"), self.opset, sides, self.exported.exporter, self.progress)
             other.match()
             other.fold()
             other.name()
@@ -211,8 +212,51 @@ class _Fixed(_Writer):
         super().__init__(job, path, opset, None, exporter, progress)
 
     def _traced(self) -> Any:
-        self.recorder = Recorder(self.job.model, self.draws)
+        self.recorder = Recorder(self.job.model, self.draws, self.job.branches)
         return self.job.module(self.recorder)
+
+
+def both_sides(job: Job, draws: Draws) -> Draws:
+    """What forward draws where it computes both sides of its branches, of what it drew where it took one."""
+    if not job.branches.any():
+        return draws
+    sides = Sides(draws)
+    with exporting(job.model, job.code), torch.no_grad():
+        job.module(Recorder(job.model, sides, job.branches))(*job.values)
+    fixed = Draws(keeps=True)
+    fixed.kept = sides.kept
+    return fixed
+
+
+def _note(job: Job, found: Decides) -> None:
+    if found.code is None or not job.branches.add(found.code, found.line):
+        raise found
+
+
+def find_branches(job: Job) -> None:
+    """Where forward decides by what it draws, in both sides of what it decides."""
+    while True:
+        try:
+            with exporting(job.model, job.code), torch.no_grad():
+                job.module(Recorder(job.model, Draws(keeps=True), job.branches))(*job.values)
+            break
+        except Decides as found:
+            _note(job, found)
+        except Refused:
+            raise
+        except Exception:  # the exporters say what it is
+            return
+    Probe(job).look_at_sides()
+
+
+def _written(job: Job, path: str, *settings: Any) -> _Writer:
+    """The file, in which both sides of branches are that a draw decides."""
+    while True:
+        try:
+            return _Writer(job, path, *settings)
+        except Decides as found:
+            _note(job, found)
+            find_branches(job)
 
 
 def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dynamic_shapes: Any,
@@ -224,7 +268,7 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
     refuse_what_no_file_holds(model)
     job = Job(model, example_inputs, loss, outputs)
     Probe(job).run()
-    writer = _Writer(job, path, opset, dynamic_shapes, exporter, progress)
+    writer = _written(job, path, opset, dynamic_shapes, exporter, progress)
     exported, told = writer.exported, writer.told
     told.extend(job.told)
     if writer.failures:

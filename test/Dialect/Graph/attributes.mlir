@@ -5,6 +5,7 @@ module attributes {graph.blocks = 1 : i64, graph.model = "model.onnx", graph.mod
                    graph.untie = ["w*"], graph.weights_folder = "weights"} {
   graph.parameter @w : tensor<8x4xf32> from "model.onnx" at 0 bytes 128
     {graph.decay_scale = 0.0 : f64, graph.lr_scale = 0.5 : f64, graph.storage = bf16}
+  graph.parameter @side : tensor<4xf32> from "model.onnx" at 0 bytes 16 {graph.branch}
   graph.parameter @mean : tensor<4xf32> from "model.onnx" at 0 bytes 16 {graph.statistic}
   func.func private @kernel0(tensor<4xf32>) -> tensor<4xf32>
     attributes {graph.in_place = array<i64: 0>, graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 4>}

@@ -79,3 +79,19 @@ func.func @write(%y: tensor<3x2xf32>) {
   graph.write @w, %y : tensor<3x2xf32>
   return
 }
+
+// -----
+
+func.func @unknown(%p: tensor<8xf32>, %s: tensor<16xf32>) {
+  // expected-error @below {{'graph.branch_update' op has rule 'lamb', expected sgd, momentum, lion, adagrad or adam}}
+  %0 = graph.branch_update "lamb" %p, %p, %s : (tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  return
+}
+
+// -----
+
+func.func @uncounted(%p: tensor<8xf32>, %s: tensor<16xf32>) {
+  // expected-error @below {{'graph.branch_update' op of rule 'adam' has 2 states and 2 new ones, expected 3}}
+  %0:3 = graph.branch_update "adam" %p, %p, %p, %p, %s : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  return
+}

@@ -239,6 +239,8 @@ func.func @optimizers(%p: tensor<8xf32>, %s: tensor<16xf32>) {
   %muon:2 = graph.muon %p, %p, %p, %s {match_rms, rows_are_inputs} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   // CHECK: graph.adafactor %
   %adafactor = graph.adafactor %p, %p, %s : (tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  // CHECK: graph.branch_update "momentum" %{{.*}} : (
+  %branch:2 = graph.branch_update "momentum" %p, %p, %p, %s : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<8xf32>, tensor<8xf32>)
   // CHECK: graph.adam %{{.*}} {decoupled}
   %2:3 = graph.adam %p, %p, %p, %p, %s {decoupled} : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<16xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
   return
