@@ -370,7 +370,8 @@ private:
     std::unique_ptr<DeviceRank> opened;
     together(engine, [&] {
       try {
-        opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories);
+        opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories,
+                                              /*fills=*/options.checkAccesses > 0);
       } catch (const cuda::Failure &failure) {
         throw Error(StatusFailure,
                     describeRank(program, info.rank) + " as its GPU was opened: " + failure.what());
