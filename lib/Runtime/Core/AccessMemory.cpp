@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 namespace dsopt::runtime {
 
@@ -54,19 +55,30 @@ std::pair<size_t, int64_t> AccessMemory::find(const char *address) const {
   return {images.size(), 0};
 }
 
-void AccessMemory::look() {
+/// All but what others write meanwhile.
+void AccessMemory::look(const std::vector<OthersTouch> &others) {
   // What decisions bring there is on its way.
   if (device)
     DSOPT_CUDA(cuStreamSynchronize, device->copyStream());
-  for (Image &image : images)
-    if (image.bytes > 0 && image.isOnDevice)
-      device->state.fetch(image.seen.data(), image.begin, image.bytes);
-    else if (image.bytes > 0)
-      std::memcpy(image.seen.data(), image.begin, image.bytes);
+  std::vector<OthersTouch> writers;
+  std::copy_if(others.begin(), others.end(), std::back_inserter(writers),
+               [](const OthersTouch &other) { return other.writes; });
+  for (size_t memory = 0; memory < images.size(); ++memory) {
+    Image &image = images[memory];
+    for (const Span &span : spans({}, writers, memory)) {
+      if (span.is(Span::Away))
+        continue;
+      char *to = image.seen.data() + span.begin;
+      if (image.isOnDevice)
+        device->state.fetch(to, image.begin + span.begin, span.end - span.begin);
+      else
+        std::memcpy(to, image.begin + span.begin, span.end - span.begin);
+    }
+  }
 }
 
 void AccessMemory::begin() {
-  look();
+  look({});
   for (Image &image : images)
     image.kept = image.seen;
 }
@@ -74,6 +86,8 @@ void AccessMemory::begin() {
 void AccessMemory::put(const Image &image, const Span &span, const std::vector<char> &from) {
   char *to = image.begin + span.begin;
   int64_t bytes = span.end - span.begin;
+  if (bytes == 0)
+    return;
   if (image.isOnDevice)
     DSOPT_CUDA(cuMemcpyHtoDAsync_v2, cuda::addressOf(device->memory.onDevice(to)), from.data() + span.begin,
                bytes, device->copyStream());
@@ -81,14 +95,16 @@ void AccessMemory::put(const Image &image, const Span &span, const std::vector<c
     std::memcpy(to, from.data() + span.begin, bytes);
 }
 
-std::vector<AccessMemory::Span> AccessMemory::spans(const Trial &trial, size_t memory) const {
+std::vector<AccessMemory::Span> AccessMemory::spans(const std::vector<Touch> &touches,
+                                                    const std::vector<OthersTouch> &others,
+                                                    size_t memory) const {
   std::vector<int64_t> bounds{0, images[memory].bytes};
   auto bound = [&](const auto &touch) {
     if (touch.memory == memory && touch.begin < touch.end)
       bounds.insert(bounds.end(), {touch.begin, touch.end});
   };
-  std::for_each(trial.touches.begin(), trial.touches.end(), bound);
-  std::for_each(trial.others.begin(), trial.others.end(), bound);
+  std::for_each(touches.begin(), touches.end(), bound);
+  std::for_each(others.begin(), others.end(), bound);
   std::sort(bounds.begin(), bounds.end());
   bounds.erase(std::unique(bounds.begin(), bounds.end()), bounds.end());
   std::vector<Span> all;
@@ -101,11 +117,11 @@ std::vector<AccessMemory::Span> AccessMemory::spans(const Trial &trial, size_t m
     for (; at < all.size() && all[at].end <= touch.end; ++at)
       all[at].flags |= flags;
   };
-  for (const Touch &touch : trial.touches)
+  for (const Touch &touch : touches)
     mark(touch, touch.isScratch ? Span::Scratch
                                 : (touch.reads ? Span::Reads : 0u) | (touch.writes ? Span::Writes : 0u) |
                                       (touch.isWhole ? Span::Whole : 0u));
-  for (const OthersTouch &other : trial.others)
+  for (const OthersTouch &other : others)
     mark(other, other.writes ? Span::Away : Span::Kept);
   for (Span &span : all)
     if (span.is(Span::Reads))
@@ -118,7 +134,7 @@ std::vector<AccessMemory::Span> AccessMemory::spans(const Trial &trial, size_t m
 void AccessMemory::placeFor(const Trial &trial, bool rehearses, int64_t poisoned) {
   int64_t first = 0; ///< of the memory, among all of them
   for (size_t memory = 0; memory < images.size(); first += images[memory++].bytes)
-    for (Span span : spans(trial, memory)) {
+    for (Span span : spans(trial.touches, trial.others, memory)) {
       const Image &image = images[memory];
       if (span.is(Span::Away))
         continue;
@@ -170,10 +186,10 @@ static constexpr const char *kUnsaid = "does not say", *kReadAlone = "says it on
 void AccessMemory::rehearse(const Trial &trial) {
   placeFor(trial, /*rehearses=*/true, INT64_MAX);
   trial.run();
-  look();
+  look(trial.others);
   for (size_t memory = 0; memory < images.size(); ++memory) {
     Image &image = images[memory];
-    for (const Span &span : spans(trial, memory)) {
+    for (const Span &span : spans(trial.touches, trial.others, memory)) {
       if (span.is(Span::Away | Span::Scratch))
         continue;
       if (span.is(Span::Writes))
@@ -189,10 +205,10 @@ void AccessMemory::rehearse(const Trial &trial) {
 }
 
 void AccessMemory::compare(const Trial &trial) {
-  look();
+  look(trial.others);
   for (size_t memory = 0; memory < images.size(); ++memory) {
     Image &image = images[memory];
-    for (const Span &span : spans(trial, memory)) {
+    for (const Span &span : spans(trial.touches, trial.others, memory)) {
       if (span.is(Span::Away))
         continue;
       if (!span.is(Span::Writes | Span::Scratch))
@@ -204,7 +220,7 @@ void AccessMemory::compare(const Trial &trial) {
     }
   }
   for (size_t memory = 0; memory < images.size(); ++memory)
-    for (const Span &span : spans(trial, memory))
+    for (const Span &span : spans(trial.touches, trial.others, memory))
       if (span.is(Span::Writes | Span::Scratch) && !span.is(Span::Away))
         keep(images[memory], span);
 }
@@ -218,7 +234,7 @@ void AccessMemory::keep(Image &image, const Span &span) {
 void AccessMemory::differs(const Trial &trial, size_t memory, int64_t at) {
   const Image &image = images[memory];
   std::string place = describePlace(trial.position, memory, at, trial.touches);
-  std::vector<Span> all = spans(trial, memory);
+  std::vector<Span> all = spans(trial.touches, trial.others, memory);
   auto own = std::find_if(all.begin(), all.end(), [&](const Span &span) { return at < span.end; });
   if (own->is(Span::Whole) && image.first[at] == image.before[at] && image.seen[at] == image.beforeAgain[at])
     throw AccessFault{"says it writes " + place + ", but does not"};
@@ -227,7 +243,7 @@ void AccessMemory::differs(const Trial &trial, size_t memory, int64_t at) {
   auto depends = [&](int64_t poisoned) {
     placeFor(trial, /*rehearses=*/false, poisoned);
     trial.run();
-    look();
+    look(trial.others);
     return images[memory].seen[at] != expected;
   };
   int64_t total = 0;
@@ -251,7 +267,7 @@ void AccessMemory::differs(const Trial &trial, size_t memory, int64_t at) {
 
 void AccessMemory::launch(const Trial &trial) {
   for (size_t memory = 0; memory < images.size(); ++memory)
-    for (const Span &span : spans(trial, memory))
+    for (const Span &span : spans(trial.touches, trial.others, memory))
       if (span.is(Span::Whole) && !span.is(Span::Away))
         put(images[memory], span, images[memory].before);
   if (device)
@@ -259,10 +275,10 @@ void AccessMemory::launch(const Trial &trial) {
 }
 
 void AccessMemory::land(const Trial &trial) {
-  look();
+  look(trial.others);
   for (size_t memory = 0; memory < images.size(); ++memory) {
     Image &image = images[memory];
-    for (const Span &span : spans(trial, memory)) {
+    for (const Span &span : spans(trial.touches, trial.others, memory)) {
       if (!span.is(Span::Writes) || span.is(Span::Away))
         continue;
       // So many bytes are what was there by no accident.
@@ -283,10 +299,9 @@ void AccessMemory::land(const Trial &trial) {
 }
 
 void AccessMemory::expectNoChange(const Position &position, const std::vector<OthersTouch> &others) {
-  look();
-  Trial trial{position, {}, others, {}};
+  look(others);
   for (size_t memory = 0; memory < images.size(); ++memory)
-    for (const Span &span : spans(trial, memory))
+    for (const Span &span : spans({}, others, memory))
       if (!span.is(Span::Away))
         expect(position, {}, memory, images[memory].seen, images[memory].kept, span.begin, span.end, kUnsaid);
 }

@@ -71,8 +71,9 @@ private:
     std::vector<char> poison, before, beforeAgain;
   };
   struct Span;
-  std::vector<Span> spans(const Trial &trial, size_t memory) const;
-  void look();
+  std::vector<Span> spans(const std::vector<Touch> &touches, const std::vector<OthersTouch> &others,
+                          size_t memory) const;
+  void look(const std::vector<OthersTouch> &others);
   static void keep(Image &image, const Span &span);
   void put(const Image &image, const Span &span, const std::vector<char> &from);
   void placeFor(const Trial &trial, bool poisons, int64_t poisoned);

@@ -4,15 +4,15 @@
 
 // Each says which bytes it reads and writes on one rank: a gather in place keeps the rank's own, an update of a record leaves the states.
 // TOUCHES: exec.gather @b0.param to @b0.full
-// TOUCHES-SAME: exec.touches = [#exec.touch<@b0.param 256 read>, #exec.touch<@b0.full 512 write>]
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@b0.param> 256 read>, #exec.touch<<@b0.full> 512 write>]
 // TOUCHES: exec.run @f
-// TOUCHES-SAME: exec.touches = [#exec.touch<@y 64 write>, #exec.touch<@b0.full 512 read>, #exec.touch<@b1.param 512 read>]
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@y> 64 write>, #exec.touch<<@b0.full> 512 read>, #exec.touch<<@b1.param> 512 read>]
 // TOUCHES: exec.gather @b1.param+256*rank to @b1.param
-// TOUCHES-SAME: exec.touches = [#exec.touch<@b1.param 512 update>]
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@b1.param> 512 update>]
 // TOUCHES: exec.update @sgd of @b1 [@staged, @y2]
-// TOUCHES-SAME: exec.touches = [#exec.touch<@staged 512 update>, #exec.touch<@y2 512 read>, #exec.touch<@scalars 64 read>]
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@staged> 512 update>, #exec.touch<<@y2> 512 read>, #exec.touch<<@scalars> 64 read>]
 // TOUCHES: exec.update @sgd of @b1
-// TOUCHES-SAME: #exec.touch<@norms 512 read>, #exec.touch<@b1.coefficients 12 update>, #exec.touch<@scalars 64 read>]
+// TOUCHES-SAME: #exec.touch<<@norms> 512 read>, #exec.touch<<@b1.coefficients> 12 update>, #exec.touch<<@scalars> 64 read>]
 
 // What writes to persistent buffers says to which: not what only reads them, and nothing of other buffers. What was
 // said before counts no more.

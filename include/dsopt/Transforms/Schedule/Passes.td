@@ -613,8 +613,8 @@ def DescribeChanges : Pass<"describe-changes", "::mlir::ModuleOp"> {
     exec.update @k::@sgd of @b0 [@b0.param, @b0.grad] elements 64 on @compute
     // adds, where only the parameter is persistent
     {exec.changes = [@b0.param],
-     exec.touches = [#exec.touch<@b0.param 256 update>, #exec.touch<@b0.grad 256 read>,
-                     #exec.touch<@scalars 64 read>]}
+     exec.touches = [#exec.touch<<@b0.param> 256 update>, #exec.touch<<@b0.grad> 256 read>,
+                     #exec.touch<<@scalars> 64 read>]}
     ```
   }];
 }
