@@ -32,10 +32,14 @@ AccessMemory::AccessMemory(const Position &position, const std::vector<char *> &
     : device(device) {
   for (size_t i = 0; i < position.memories.size(); ++i) {
     const Memory &memory = position.memories[i];
-    Image image{memories[i], memory.bytes, device && memory.kind == MemoryKind::Device, {}, {}, {}, {}, {},
-                {}};
-    for (std::vector<char> *bytes : {&image.kept, &image.seen, &image.first, &image.poison, &image.before})
+    Image image;
+    image.begin = memories[i];
+    image.bytes = memory.bytes;
+    image.isOnDevice = device && memory.kind == MemoryKind::Device;
+    for (std::vector<char> *bytes : {&image.kept, &image.first, &image.poison, &image.before})
       bytes->resize(memory.bytes);
+    image.fetched.resize(image.isOnDevice ? memory.bytes : 0);
+    image.seen = image.isOnDevice ? image.fetched.data() : image.begin;
     for (int64_t at = 0; at < memory.bytes; ++at) {
       image.poison[at] = kPoison[at % 2];
       image.before[at] = static_cast<char>(mixed(at / 8) >> at % 8 * 8);
@@ -66,13 +70,9 @@ void AccessMemory::look(const std::vector<OthersTouch> &others) {
   for (size_t memory = 0; memory < images.size(); ++memory) {
     Image &image = images[memory];
     for (const Span &span : spans({}, writers, memory)) {
-      if (span.is(Span::Away))
+      if (!image.isOnDevice || span.is(Span::Away))
         continue;
-      char *to = image.seen.data() + span.begin;
-      if (image.isOnDevice)
-        device->state.fetch(to, image.begin + span.begin, span.end - span.begin);
-      else
-        std::memcpy(to, image.begin + span.begin, span.end - span.begin);
+      device->state.fetch(image.fetched.data() + span.begin, image.begin + span.begin, span.end - span.begin);
     }
   }
 }
@@ -80,7 +80,7 @@ void AccessMemory::look(const std::vector<OthersTouch> &others) {
 void AccessMemory::begin() {
   look({});
   for (Image &image : images)
-    image.kept = image.seen;
+    image.kept.assign(image.seen, image.seen + image.bytes);
 }
 
 void AccessMemory::put(const Image &image, const Span &span, const std::vector<char> &from) {
@@ -165,20 +165,19 @@ static std::string shownBytes(const char *at, int64_t most) {
 }
 
 /// The first byte of [begin, end) that differs, -1: none.
-static int64_t firstDifference(const std::vector<char> &a, const std::vector<char> &b, int64_t begin,
-                               int64_t end) {
-  if (std::memcmp(a.data() + begin, b.data() + begin, end - begin) == 0)
+static int64_t firstDifference(const char *a, const char *b, int64_t begin, int64_t end) {
+  if (std::memcmp(a + begin, b + begin, end - begin) == 0)
     return -1;
-  return std::mismatch(a.begin() + begin, a.begin() + end, b.begin() + begin).first - a.begin();
+  return std::mismatch(a + begin, a + end, b + begin).first - a;
 }
 
 /// Throws where a span has changed of what `expected` has.
 static void expect(const Position &position, const std::vector<Touch> &touches, size_t memory,
-                   const std::vector<char> &seen, const std::vector<char> &expected, int64_t begin,
-                   int64_t end, const char *unsaid) {
-  if (int64_t at = firstDifference(seen, expected, begin, end); at >= 0)
+                   const char *seen, const std::vector<char> &expected, int64_t begin, int64_t end,
+                   const char *unsaid) {
+  if (int64_t at = firstDifference(seen, expected.data(), begin, end); at >= 0)
     throw AccessFault{"writes " + describePlace(position, memory, at, touches) + " (" +
-                      shownBytes(seen.data() + at, end - at) + "), which it " + unsaid};
+                      shownBytes(seen + at, end - at) + "), which it " + unsaid};
 }
 
 static constexpr const char *kUnsaid = "does not say", *kReadAlone = "says it only reads";
@@ -193,8 +192,7 @@ void AccessMemory::rehearse(const Trial &trial) {
       if (span.is(Span::Away | Span::Scratch))
         continue;
       if (span.is(Span::Writes))
-        std::copy(image.seen.begin() + span.begin, image.seen.begin() + span.end,
-                  image.first.begin() + span.begin);
+        std::copy(image.seen + span.begin, image.seen + span.end, image.first.begin() + span.begin);
       else
         expect(trial.position, trial.touches, memory, image.seen,
                span.isNamed() || span.is(Span::Kept) ? image.kept : image.poison, span.begin, span.end,
@@ -214,7 +212,7 @@ void AccessMemory::compare(const Trial &trial) {
       if (!span.is(Span::Writes | Span::Scratch))
         expect(trial.position, trial.touches, memory, image.seen, image.kept, span.begin, span.end,
                span.isNamed() ? kReadAlone : kUnsaid);
-      else if (int64_t at = firstDifference(image.seen, image.first, span.begin, span.end);
+      else if (int64_t at = firstDifference(image.seen, image.first.data(), span.begin, span.end);
                at >= 0 && span.is(Span::Writes))
         differs(trial, memory, at);
     }
@@ -226,7 +224,7 @@ void AccessMemory::compare(const Trial &trial) {
 }
 
 void AccessMemory::keep(Image &image, const Span &span) {
-  std::copy(image.seen.begin() + span.begin, image.seen.begin() + span.end, image.kept.begin() + span.begin);
+  std::copy(image.seen + span.begin, image.seen + span.end, image.kept.begin() + span.begin);
 }
 
 /// What makes the byte differ: it was not written at all, or follows from what the action does not say it
@@ -284,7 +282,7 @@ void AccessMemory::land(const Trial &trial) {
       // So many bytes are what was there by no accident.
       auto expectWritten = [&](int64_t at, int64_t bytes) {
         if (at >= span.begin && at + bytes <= span.end &&
-            std::memcmp(image.seen.data() + at, image.before.data() + at, bytes) == 0)
+            std::memcmp(image.seen + at, image.before.data() + at, bytes) == 0)
           throw AccessFault{"says it writes " + describePlace(trial.position, memory, at, trial.touches) +
                             ", but does not"};
       };

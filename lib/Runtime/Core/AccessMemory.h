@@ -62,11 +62,12 @@ public:
 
 private:
   struct Image {
-    char *begin;
-    int64_t bytes;
-    bool isOnDevice;
+    char *begin = nullptr;
+    int64_t bytes = 0;
+    bool isOnDevice = false;
+    const char *seen = nullptr; ///< what is there: on the host itself, of a device as it was fetched last
+    std::vector<char> fetched;
     std::vector<char> kept;  ///< what ought to be there
-    std::vector<char> seen;  ///< what was there when it was looked at last
     std::vector<char> first; ///< what the rehearsal wrote
     std::vector<char> poison, before, beforeAgain;
   };

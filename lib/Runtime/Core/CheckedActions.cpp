@@ -101,7 +101,7 @@ int64_t Executor::chooseNext() {
       (communicates(actions[index].action->kind) ? flown : computed).push_back(index);
   }
   // By steps: what flies as soon as it can, as late as it can, or any way.
-  switch (step % 3) {
+  switch ((step + options.checkAccesses) % 3) {
   case 0:
     if (!flown.empty())
       computed.clear();
