@@ -30,10 +30,18 @@ void ProgramWriter::ref(exec::RefAttr ref) {
 }
 
 void ProgramWriter::refs(ArrayRef<exec::RefAttr> list) {
+  written.assign(list.begin(), list.end());
   json->attributeArray("refs", [&] {
     for (exec::RefAttr entry : list)
       ref(entry);
   });
+}
+
+void ProgramWriter::temp(exec::RefAttr address) {
+  written.push_back(address);
+  json->attributeBegin("temp");
+  ref(address);
+  json->attributeEnd();
 }
 
 //===----------------------------------------------------------------------===//
@@ -118,11 +126,8 @@ template <typename Op> void ProgramWriter::writeCall(Op run) {
   string("kind", "run");
   string("symbol", run.getSegment());
   refs(llvm::to_vector(run.getBuffers().template getAsRange<exec::RefAttr>()));
-  if (auto temp = run.getTemp()) {
-    json->attributeBegin("temp");
-    ref(*temp);
-    json->attributeEnd();
-  }
+  if (auto scratch = run.getTemp())
+    temp(*scratch);
 }
 
 LogicalResult ProgramWriter::writeRun(exec::RunOp run) {
@@ -173,6 +178,48 @@ LogicalResult ProgramWriter::changes(Operation &action) {
         json->value(bufferIndex.lookup(name.getValue()));
     });
   return success();
+}
+
+/// What many do alike is written once: three numbers for each touch, the address's place, bytes, and 1 where
+/// it is read, 2 where it is written, 3 for both.
+void ProgramWriter::touches(Operation &action) {
+  auto touched = action.getAttrOfType<ArrayAttr>(exec::kTouchesAttr);
+  if (!touched)
+    return;
+  std::vector<int64_t> use;
+  SmallVector<exec::RefAttr> known = written, others;
+  for (auto touch : touched.getAsRange<exec::TouchAttr>()) {
+    auto place = llvm::find(known, touch.getRef());
+    if (place == known.end()) {
+      others.push_back(touch.getRef());
+      place = known.insert(known.end(), touch.getRef());
+    }
+    exec::AccessMode mode = touch.getMode();
+    for (int64_t number : {int64_t(place - known.begin()), touch.getBytes(),
+                           int64_t(mode == exec::AccessMode::Read    ? 1
+                                   : mode == exec::AccessMode::Write ? 2
+                                                                     : 3)})
+      use.push_back(number);
+  }
+  if (!others.empty())
+    json->attributeArray("others", [&] {
+      for (exec::RefAttr other : others)
+        ref(other);
+    });
+  json->attribute("use", uses.try_emplace(use, int64_t(uses.size())).first->second);
+}
+
+void ProgramWriter::writeUses() {
+  std::vector<const std::vector<int64_t> *> byNumber(uses.size());
+  for (const auto &[use, number] : uses)
+    byNumber[number] = &use;
+  json->attributeArray("uses", [&] {
+    for (const std::vector<int64_t> *use : byNumber)
+      json->array([&] {
+        for (int64_t number : *use)
+          json->value(number);
+      });
+  });
 }
 
 LogicalResult ProgramWriter::writeAction(Operation &op) {
@@ -292,11 +339,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
           json->attribute("direction", true);
         if (update.getUnpadded())
           json->attribute("unpadded", true);
-        if (auto record = update.getRecord()) {
-          json->attributeBegin("temp");
-          ref(*record);
-          json->attributeEnd();
-        }
+        if (auto record = update.getRecord())
+          temp(*record);
         return success();
       })
       .Case<exec::MapOp>([&](exec::MapOp map) {
@@ -362,6 +406,7 @@ LogicalResult ProgramWriter::writeActions(exec::ProgramOp program) {
             result = communicator(op);
           if (succeeded(result))
             result = changes(op);
+          touches(op);
           auto &waits = pending[on];
           if (!waits.empty())
             json->attributeArray("waits", [&] {

@@ -474,21 +474,21 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
     json->attribute("trains", trains);
     positions("positions", programs);
     beside(/*size=*/0);
-    auto dimension = module->getAttrOfType<DictionaryAttr>(exec::kDimensionAttr);
-    if (!dimension)
-      return;
-    string("dimension", dimension.getAs<StringAttr>("name").getValue());
-    json->attribute("size", dimension.getAs<IntegerAttr>("size").getInt());
-    json->attributeArray("variants", [&] {
-      for (int64_t size : exec::getVariants(module))
-        json->object([&] {
-          json->attribute("size", size);
-          writeShapes(size);
-          writeOutputShapes(size);
-          positions("positions", exec::getStepPrograms(module, size));
-          beside(size);
-        });
-    });
+    if (auto dimension = module->getAttrOfType<DictionaryAttr>(exec::kDimensionAttr)) {
+      string("dimension", dimension.getAs<StringAttr>("name").getValue());
+      json->attribute("size", dimension.getAs<IntegerAttr>("size").getInt());
+      json->attributeArray("variants", [&] {
+        for (int64_t size : exec::getVariants(module))
+          json->object([&] {
+            json->attribute("size", size);
+            writeShapes(size);
+            writeOutputShapes(size);
+            positions("positions", exec::getStepPrograms(module, size));
+            beside(size);
+          });
+      });
+    }
+    writeUses();
   });
   return result;
 }

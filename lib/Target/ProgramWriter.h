@@ -16,6 +16,8 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 
+#include <map>
+
 namespace dsopt {
 
 class ProgramWriter {
@@ -72,9 +74,13 @@ private:
   /// `dictionary` of integers as an object under `key`.
   void integers(llvm::StringRef key, mlir::DictionaryAttr dictionary);
   void ref(exec::RefAttr ref);
+  void temp(exec::RefAttr ref);
   void refs(llvm::ArrayRef<exec::RefAttr> list);
   /// The communicator of an action; an error if the module has none of that name.
   llvm::LogicalResult communicator(mlir::Operation &action);
+  /// The bytes that an action touches: which of its addresses, and addresses of others.
+  void touches(mlir::Operation &action);
+  void writeUses();
   /// The buffers that outlive a step and that an action changes.
   llvm::LogicalResult changes(mlir::Operation &action);
   void writeMemories(exec::ProgramOp program);
@@ -99,6 +105,8 @@ private:
   llvm::DenseMap<mlir::StringAttr, Place> places;           ///< of parameters
   llvm::StringMap<int64_t> bufferIndex;                     ///< of the program that is written
   llvm::DenseMap<mlir::StringAttr, int64_t> bucketOfBuffer; ///< likewise
+  llvm::SmallVector<exec::RefAttr> written; ///< of the action that is written: its addresses, its temp behind
+  std::map<std::vector<int64_t>, int64_t> uses; ///< what actions do with their addresses, by number
 };
 
 } // namespace dsopt

@@ -1,5 +1,6 @@
 """What rules keep of whole parameters: optimizers in tiles, stages and ranks, saved in the middle, asynchronously and not, and gone on with
-in another layout: one result. The first cases are of families that went wrong before, the others are drawn; all 300 at night.
+in another layout: one result. In one of the two each action is compared with what it says it touches; at night once in each. The first cases are of
+families that went wrong before, the others are drawn; all 300 at night.
 
 usage: wholes.py DSOPT
 """
@@ -75,25 +76,32 @@ FAMILIES = [Case(-1, "lamb", "wide", tiles=True, at=2, later=True, layouts=[["-d
                  layouts=[["-dp=4", "-zero=1", "-onebit-gather=parameters"], ["-dp=4"]])]
 
 
-def run(case, path, data, layout, *more, status=0):
+def run(case, path, data, layout, *more, status=0, checks=False):
     tiles = ["-tile-products=60000" if case.tiles else "-tile-products=none"]
     ranks = int(layout[0].split("=")[1])
     log = os.path.join(tempfile.mkdtemp(dir=folder), "log.jsonl")  # what is there would be gone on with
+    environment = {"DSOPT_CHECK_ACCESSES": str(abs(case.seed) + 1)} if checks else {}
     done = execute([dsopt, path, "-run", "-quiet", f"-data={data}", f"-log={log}", f"-steps={STEPS}", f"-micro-batches={SHARDS // ranks}",
-                    f"-reduction-shards={SHARDS}", "-accumulate=local", *case.computation, *layout, *tiles, *more], status)
+                    f"-reduction-shards={SHARDS}", "-accumulate=local", *case.computation, *layout, *tiles, *more], status, environment=environment)
     return Run(log) if done.returncode == 0 else done.stderr
 
 
 def try_case(case, path, data):
     """Whether it was compared: a layout may be refused by name."""
+    return all(try_layouts(case, path, data, checked) for checked in ((0, 1) if NIGHTLY else (case.seed % 2,)))
+
+
+def try_layouts(case, path, data, checked):
+    """The same where accesses are checked in the layout of that number."""
     alone = [f"-dp={case.ranks if case.optimizer in ONE_BIT else 1}"]
     first = run(case, path, data, alone, status=None)
     check(isinstance(first, Run), f"seed {case.seed}: {first}")
     saved = os.path.join(folder, "saved")
     shutil.rmtree(saved, ignore_errors=True)
     saves = [f"-save={saved}", f"-save-every={case.at}", "-save-keep=9", *(["-save-async"] if case.later else [])]
-    for layout, more, skipped in ((case.layouts[0], saves, 0), (case.layouts[1], [f"-resume={saved}/step-{case.at:08d}"], case.at)):
-        other = run(case, path, data, layout, *more, status=None)
+    runs = ((case.layouts[0], saves, 0), (case.layouts[1], [f"-resume={saved}/step-{case.at:08d}"], case.at))
+    for index, (layout, more, skipped) in enumerate(runs):
+        other = run(case, path, data, layout, *more, status=None, checks=index == checked)
         if isinstance(other, str):
             check("dsopt: error: " in other and "program table" not in other and "exec." not in other, f"seed {case.seed}, {layout}: {other}")
             return False

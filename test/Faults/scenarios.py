@@ -39,7 +39,7 @@ class Program:
 class Scenario:
     program: Program
     engine: str  # one, shm, tcp (a host for each rank), hosts (for each two), mpi
-    resumes: bool  # goes on from a checkpoint
+    resumes: bool  # goes on from a checkpoint, and each action is compared with what it says it touches
     asynchronous: bool = False  # saves while steps go on
     start: str = ""  # the folder that a resumed one begins in
     places: list = dataclasses.field(default_factory=list)
@@ -97,6 +97,8 @@ class Attempt:
         if os.path.exists(self.hits):
             os.remove(self.hits)
         environment = dict(USUAL, TMPDIR=f"{folder}/tmp", DSOPT_LAUNCH_TIMEOUT=str(2 * patience if scenario.engine == "mpi" else patience), **{MARK: folder})
+        if scenario.resumes:
+            environment["DSOPT_CHECK_ACCESSES"] = "1"
         if fault:
             environment["DSOPT_FAULT"] = f"{fault};hits={self.hits}"
         command = varied([*scenario.program.command, *options, f"-stall-timeout={patience}"])

@@ -94,8 +94,10 @@ class Tool:
         # A module says itself what it is for.
         if self.device and command[0] == self.dsopt and command[1] != "stage.mlir":
             command = [*command, "-target=cuda", "-arch=sm_80"]
+        # Actions go one after the other, and do what they say; or as they can, which gives the same bits.
+        checks = {} if "DSOPT_CHECK_ACCESSES" in os.environ or self.processes % 2 else {"DSOPT_CHECK_ACCESSES": str(self.processes)}
         process = subprocess.Popen(varied(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-                                   env=self.environment, cwd=self.folder, start_new_session=True)
+                                   env={**self.environment, **checks}, cwd=self.folder, start_new_session=True)
         try:
             out, err = process.communicate(timeout=self.seconds)
         except subprocess.TimeoutExpired:

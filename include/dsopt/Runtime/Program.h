@@ -218,6 +218,9 @@ struct Action {
   bool unpadded = false;        ///< Update: of parameters alone, not of what lies between them
   int64_t from = 0;             ///< Update: so many elements behind that; Run: in the bucket
   std::vector<int64_t> changes; ///< buffers that outlive the step and that it writes to
+  std::vector<Ref> others;      ///< what it touches beside `refs` and `temp`
+  int64_t use =
+      -1; ///< index into Program::uses: what it does with `refs`, `temp` and `others`, in this order
 };
 
 /// A position's actions in order of issue. Those of a table are read when somebody asks for them first, by
@@ -383,6 +386,10 @@ struct Program : Lists {
   std::vector<Call> calls;
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel
+  /// What actions touch, as DSOPT_CHECK_ACCESSES compares it with what they do. Three numbers for each range
+  /// of bytes: which of the action's addresses, how many bytes, and 1 where it reads them, 2 where it writes
+  /// them, 3 for both.
+  std::vector<std::vector<int64_t>> uses;
 };
 
 /// Whole pages for so many bytes.

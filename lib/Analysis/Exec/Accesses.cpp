@@ -146,6 +146,8 @@ FailureOr<int64_t> AccessAnalysis::countMembers(Operation *collective) {
 }
 
 void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes) {
+  AccessMode mode = !writes ? AccessMode::Read : reads ? AccessMode::Update : AccessMode::Write;
+  touched.push_back(TouchAttr::get(module.getContext(), ref, bytes, mode));
   int64_t begin = ref.getOffset(), spread = ref.getPerRank() * (ranks() - 1);
   StringAttr buffer = ref.getBuffer().getAttr();
   list.push_back({buffer, ref.getSlot(), begin, begin + spread + bytes, place(buffer, ref.getSlot()), reads,
@@ -154,8 +156,8 @@ void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes) {
 
 void AccessAnalysis::addScalars(Operation *action, bool reads, bool writes) {
   if (BufferOp buffer = scalars(action->getParentOfType<ProgramOp>()))
-    list.push_back({buffer.getSymNameAttr(), 0, 0, bytesOf(buffer.getType()),
-                    place(buffer.getSymNameAttr(), 0), reads, writes, /*exact=*/true});
+    add(RefAttr::get(module.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0, 0),
+        bytesOf(buffer.getType()), reads, writes);
 }
 
 FailureOr<ArrayRef<Access>> AccessAnalysis::of(Operation *op) {
@@ -169,10 +171,18 @@ FailureOr<ArrayRef<Access>> AccessAnalysis::of(Operation *op) {
       return *known;
   }
   list.clear();
+  touched.clear();
   if (failed(action.collectAccesses(*this)))
     return failure();
   ArrayRef<Access> kept = ArrayRef<Access>(list).copy(lists);
   if (known)
     *known = kept;
   return kept;
+}
+
+FailureOr<ArrayAttr> AccessAnalysis::touches(ActionOpInterface action) {
+  touched.clear();
+  if (failed(action.collectAccesses(*this)))
+    return failure();
+  return ArrayAttr::get(module.getContext(), touched);
 }

@@ -2,6 +2,7 @@
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/Optimizers.h"
+#include "dsopt/Interfaces/Target.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -266,7 +267,9 @@ LogicalResult UpdateOp::collectAccesses(ActionContext &context) {
              << getCoefficients()->getBuffer() << ", which is no buffer";
     context.add(*getCoefficients(), *whole, /*reads=*/true, /*writes=*/true);
   }
-  context.addScalars(*this, /*reads=*/true, /*writes=*/false);
+  // On a device its own ratios are among the scalars.
+  bool makesRatios = getRecord() && !getDirection() && isForDevice(*this);
+  context.addScalars(*this, /*reads=*/true, /*writes=*/makesRatios);
   return success();
 }
 FlatSymbolRefAttr UpdateOp::getCalledSegment() { return {}; }

@@ -65,6 +65,12 @@ static bool areSymbols(Attribute value) {
 }
 static const AttributeKind kSymbolsKind = {"an array of symbols", areSymbols};
 
+static bool areTouches(Attribute value) {
+  auto touches = dyn_cast<ArrayAttr>(value);
+  return touches && llvm::all_of(touches, llvm::IsaPred<TouchAttr>);
+}
+static const AttributeKind kTouchesKind = {"an array of #exec.touch", areTouches};
+
 static bool isPhase(Attribute value) {
   auto text = dyn_cast<StringAttr>(value);
   return text && llvm::is_contained(kPhaseNames, text.getValue());
@@ -115,6 +121,7 @@ static const AttributeRow kAttributes[] = {
     {kBetweenNodesAttr, On::Operation, kCountsKind, kProgram},
     {kCopiedAttr, On::Operation, kCountsKind, kProgram},
     {kChangesAttr, On::Operation, kSymbolsKind, kAction, isAction},
+    {kTouchesAttr, On::Operation, kTouchesKind, kAction, isAction},
     {kPayloadAttr, On::Operation, kCountKind, kBuffer},
     {kAccessAttr, On::Argument, kAccessKind},
     {kParameterAttr, On::Argument, kSymbolKind},

@@ -54,6 +54,12 @@ public:
         return true;
     return false;
   }
+  /// Where the thread may still read.
+  template <typename F> void eachHeld(F body) const {
+    for (size_t i = 0; i < regions.size(); ++i)
+      if (holds({i}))
+        body(regions[i].begin, regions[i].end);
+  }
   /// Takes a piece of what is held, so that actions wait no longer than they have to; false: nothing but to
   /// wait.
   bool take(const std::vector<size_t> &which);

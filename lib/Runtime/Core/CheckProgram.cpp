@@ -269,6 +269,8 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       checkRef(position, ref, where);
     if (action.temp.buffer >= 0)
       checkRef(position, action.temp, where);
+    for (const Ref &ref : action.others)
+      checkRef(position, ref, where);
     for (int64_t wait : action.waits)
       checkIndex(wait, i, where + ": wait");
     for (int64_t buffer : action.changes)

@@ -209,7 +209,7 @@ Staged Executor::stage(const Prepared &prepared) const {
   // What is in the host's own memory is where it is taken from.
   auto range = [&](size_t argument, int64_t bytes) {
     return Staged::Range{static_cast<char *>(args[argument]),
-                         device->memory.contains(args[argument]) ? bytes : 0};
+                         !device || device->memory.contains(args[argument]) ? bytes : 0};
   };
   int64_t slice = action.elements * bytesOf(prepared.type);
   Staged staged;

@@ -91,13 +91,16 @@ void DeviceState::bringTo(char *begin, int64_t bytes) {
 }
 
 DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRank,
-                       const SymbolResolver &resolve, const std::vector<char *> &memories)
+                       const SymbolResolver &resolve, const std::vector<char *> &memories, bool fills)
     : device(ordinalOf(localRank)), images(imagesFor(program, device.architecture(), device.name())),
       memory(device, memories.front(), program.positions[info.position].memories.front().bytes),
       calls(device, program.matmul_precision == "high"), meter(calls), state(device, memory),
       rank(describeRank(program, info.rank)), mirror(memories.front()) {
   loadImages(resolve);
   const std::vector<Memory> &planned = program.positions[info.position].memories;
+  if (fills && planned.front().bytes > 0)
+    DSOPT_CUDA(cuMemsetD8Async, cuda::addressOf(memory.onDevice(mirror)), 0xff, planned.front().bytes,
+               copies);
   for (size_t i = 0; i < planned.size(); ++i)
     if (planned[i].kind == MemoryKind::Host && planned[i].bytes > 0)
       hostMemories.push_back(std::make_unique<cuda::PinnedRange>(memories[i], pages(planned[i].bytes)));

@@ -41,9 +41,10 @@ class DeviceRank {
 public:
   /// Opens the device that is this rank's among its host's, takes its memory and loads what the program has
   /// for its architecture. `memories` are where those of `info`'s position begin: the first one's mirror, and
-  /// the host's own, which the device copies from and to by itself.
+  /// the host's own, which the device copies from and to by itself. `fills`: no byte of it is as it was
+  /// found, so that all may be read.
   DeviceRank(const Program &program, const RankInfo &info, int localRank, const SymbolResolver &resolve,
-             const std::vector<char *> &memories);
+             const std::vector<char *> &memories, bool fills = false);
 
   /// Bytes of the mirror to the device or back; returns when they are there.
   void upload(const void *mirrored, int64_t bytes);

@@ -458,6 +458,8 @@ void Executor::finish(int64_t index, Clock::time_point begin) {
   }
   done[index] = 1;
   --left;
+  if (checked)
+    checked->awaited = 0;
   beat();
   if (prepared.action->kind == ActionKind::Agree)
     decide();
@@ -480,6 +482,11 @@ void Executor::runActions(Breakdown &breakdown) {
   leaves = false;
   replays = hasRun && !rt.profile && !trace;
   std::fill(done.begin(), done.end(), 0);
+  if (checked) {
+    runChecked(breakdown);
+    engine.publish(step, -1);
+    return;
+  }
   for (size_t index = 0; index < actions.size(); ++index)
     queues[actions[index].action->queue]->submit(static_cast<int64_t>(index), actions[index].action->waits);
   drive(left, breakdown);

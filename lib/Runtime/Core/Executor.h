@@ -10,6 +10,7 @@
 #ifndef DSOPT_LIB_RUNTIME_CORE_EXECUTOR_H
 #define DSOPT_LIB_RUNTIME_CORE_EXECUTOR_H
 
+#include "Core/AccessMemory.h"
 #include "Core/Agreement.h"
 #include "Core/AsyncSave.h"
 #include "Core/Decide.h"
@@ -24,6 +25,7 @@
 
 #include <atomic>
 #include <optional>
+#include <random>
 
 namespace dsopt::runtime {
 
@@ -57,6 +59,9 @@ public:
   void addRates(double &sum) { rates = &sum; }
   /// From now on actions wait for what `save` takes of what they change. It outlives the executor's steps.
   void waitFor(AsyncSave &save);
+  /// From now on actions go one after the other, and what they do is compared with what they say. The memory
+  /// outlives the executor's steps.
+  void check(AccessMemory &memory);
   /// Another executor has run since.
   void takeOver();
   /// Measures calls from now on.
@@ -175,6 +180,16 @@ private:
   /// Polls the queues while there are any.
   void drive(const size_t &count, Breakdown &breakdown);
   void driveQueues(const size_t &count, Breakdown &breakdown);
+  /// The same, one after the other.
+  void runChecked(Breakdown &breakdown);
+  int64_t chooseNext();
+  std::vector<OthersTouch> othersTouch(int64_t action) const;
+  AccessMemory::Trial trialOf(int64_t action, const std::vector<OthersTouch> &others);
+  void rehearse(const Prepared &prepared);
+  void runCompared(int64_t action, Breakdown &breakdown);
+  void landCompared();
+  void expectStaged(const Prepared &prepared, const std::vector<Touch> &touches) const;
+  std::vector<Touch> wholeTouches(const Prepared &prepared, std::vector<Touch> touches) const;
   void writeSeed();
   void decide();
   void writeTables(const Decision &decision);
@@ -250,6 +265,19 @@ private:
   Trace *trace = nullptr;
   AsyncSave *save = nullptr;
   int64_t held = -1; ///< an action that waits for it, as polled last
+
+  /// Of a step whose actions go one after the other, but for those that fly.
+  struct Checked {
+    AccessMemory &memory;
+    std::vector<std::vector<Touch>> touches;   ///< by action
+    std::vector<std::vector<int64_t>> byQueue; ///< actions
+    std::vector<size_t> next{};                ///< by queue
+    std::vector<int64_t> flying{};             ///< launched and not looked at since
+    std::mt19937_64 random{};
+    std::unique_ptr<cuda::Stream> stream{}; ///< of what runs first
+    size_t awaited = 0;                     ///< 1 until one of those is complete
+  };
+  std::unique_ptr<Checked> checked; ///< null: they go as they can
 };
 
 } // namespace dsopt::runtime

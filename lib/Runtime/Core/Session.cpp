@@ -57,6 +57,10 @@ public:
         resolve(resolve), device(openDevice()), executed(prepareSteps(inputs)),
         addresses(sizesOf(ListKind::Step).front()->addresses), inputs(inputs) {
     engine.setPool(&pool);
+    if (options.checkAccesses > 0) {
+      accessMemory = std::make_unique<AccessMemory>(program.positions[info.position], memories, device.get());
+      eachExecutor([&](Executor &executor) { executor.check(*accessMemory); });
+    }
     if (const Buffer *seed = addresses.find("seed")) {
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
       if (device)
@@ -204,9 +208,12 @@ public:
     settleSteps();
     ListKind kind = program.trains ? ListKind::Evaluation : ListKind::Step;
     Sizes forward = prepareSizes(kind, source);
-    for (auto &size : forward)
+    for (auto &size : forward) {
       if (async)
         size->executor.waitFor(*async);
+      if (accessMemory)
+        size->executor.check(*accessMemory);
+    }
     Evaluation evaluation;
     double total = 0;
     std::vector<double> sums(elementsOf(program.metrics));
@@ -292,8 +299,9 @@ public:
   FirstTouch touched;           ///< the arena
   std::vector<char *> memories; ///< where they begin; the device's mirror
   SymbolResolver resolve;
-  std::string ncclObstacle;           ///< why ranks with devices talk by way of their hosts
-  std::unique_ptr<DeviceRank> device; ///< null where the program is for the host
+  std::string ncclObstacle;                   ///< why ranks with devices talk by way of their hosts
+  std::unique_ptr<DeviceRank> device;         ///< null where the program is for the host
+  std::unique_ptr<AccessMemory> accessMemory; ///< null: accesses are not checked
   /// The program at one size of its dimension.
   struct Size {
     Size(SessionState &state, size_t list, InputSource &source)
@@ -362,7 +370,8 @@ private:
     std::unique_ptr<DeviceRank> opened;
     together(engine, [&] {
       try {
-        opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories);
+        opened = std::make_unique<DeviceRank>(program, info, options.localRank, resolve, memories,
+                                              /*fills=*/options.checkAccesses > 0);
       } catch (const cuda::Failure &failure) {
         throw Error(StatusFailure,
                     describeRank(program, info.rank) + " as its GPU was opened: " + failure.what());

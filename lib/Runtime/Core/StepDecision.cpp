@@ -83,7 +83,7 @@ void Executor::decide() {
   if (!skips)
     ++*appliedSteps;
   // Times are measured where everything is waited for.
-  leaves = device && !rt.profile && !trace && !options.breakdown;
+  leaves = device && !rt.profile && !trace && !options.breakdown && !checked;
   if (!lossScale)
     return;
   result->skipped = skips;

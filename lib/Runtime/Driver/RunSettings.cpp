@@ -7,6 +7,9 @@
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 
 #include <sys/stat.h>
 
@@ -120,6 +123,20 @@ static LambOptions resolveLamb(const Program &program, const ParsedOptions &opti
   return lamb;
 }
 
+/// The seed of the order of actions whose accesses are checked, 0: they are not.
+static int64_t accessSeed() {
+  const char *text = std::getenv("DSOPT_CHECK_ACCESSES");
+  if (!text || !*text)
+    return 0;
+  int64_t seed = 0;
+  const char *last = text + std::strlen(text);
+  auto [end, error] = std::from_chars(text, last, seed);
+  if (error != std::errc() || end != last || seed < 0 || seed > INT32_MAX)
+    throw Error(StatusInput, std::string("environment variable DSOPT_CHECK_ACCESSES=") + text +
+                                 ": expected 1 or another seed of the order of actions, or 0");
+  return seed;
+}
+
 /// The schedule with its parameters; what it does not take is an Error.
 static void resolveSchedule(RunOptions &run, const Program &program, const ParsedOptions &options) {
   std::string name = options.text("lr-schedule");
@@ -223,6 +240,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   run.warmupSteps = options.integer("warmup-steps");
   run.decaySteps = options.integer("lr-decay-steps");
   resolveSchedule(run, program, options);
+  run.checkAccesses = accessSeed();
   run.logNorms = options.has("log-norms");
   if (program.clip != (run.gradClip > 0))
     throw Error(StatusInput, std::string("option -grad-clip: clipping is compiled ") +

@@ -1,4 +1,4 @@
-//===- DescribeChanges.cpp - what actions change of lasting state ---------===//
+//===- DescribeChanges.cpp - what actions touch, and change of lasting state ===//
 
 #include "dsopt/Analysis/Exec/Accesses.h"
 #include "dsopt/Dialect/Exec/Actions.h"
@@ -21,8 +21,10 @@ struct DescribeChanges : dsopt::impl::DescribeChangesBase<DescribeChanges> {
     AccessAnalysis analysis(getOperation());
     WalkResult walked = getOperation().walk([&](ActionOpInterface action) {
       FailureOr<ArrayRef<Access>> accesses = analysis.of(action);
-      if (failed(accesses))
+      FailureOr<ArrayAttr> touches = analysis.touches(action);
+      if (failed(accesses) || failed(touches))
         return WalkResult::interrupt();
+      action->setAttr(kTouchesAttr, *touches);
       auto program = action->getParentOfType<ProgramOp>();
       llvm::SmallSetVector<Attribute, 4> changed;
       for (const Access &access : *accesses)

@@ -22,10 +22,12 @@
 #define TEXT(x) TEXT2(x)
 #if DP == 1
 #define PADDED 64
+#define WHOLE 256
 #define ARENA 4096
 #define RANKS "[0]"
 #else
 #define PADDED 128
+#define WHOLE 512
 #define ARENA 8192
 #define RANKS "[0, 1]"
 #endif
@@ -55,21 +57,24 @@ const char dsopt_program[] =
     "{\"name\": \"norms\", \"offset\": 3584, \"bytes\": 192}],"
     "\"loads\": [{\"bucket\": 0, \"target\": [5, 0, 0, 0], \"sliced\": false}],"
     "\"actions\": ["
-    "{\"kind\": \"input\", \"name\": \"input x\", \"refs\": [[3, 0, 0, 0]], \"input\": 0},"
-    "{\"kind\": \"input\", \"name\": \"input labels\", \"refs\": [[4, 0, 0, 0]], \"input\": 1},"
+    "{\"kind\": \"input\", \"name\": \"input x\", \"refs\": [[3, 0, 0, 0]], \"input\": 0, \"use\": 0},"
+    "{\"kind\": \"input\", \"name\": \"input labels\", \"refs\": [[4, 0, 0, 0]], \"input\": 1, \"use\": 1},"
     "{\"kind\": \"run\", \"name\": \"block 0 F\", \"phase\": \"F\", \"symbol\": \"segment\","
-    " \"refs\": [[3, 0, 0, 0], [2, 0, 0, 0], [5, 0, 0, 0], [6, 0, 0, 0], [0, 0, 0, 0]]},"
+    " \"refs\": [[3, 0, 0, 0], [2, 0, 0, 0], [5, 0, 0, 0], [6, 0, 0, 0], [0, 0, 0, 0]], \"changes\": [6], \"use\": 2},"
     "{\"kind\": \"reduce\", \"queue\": 1, \"name\": \"reduce b0\", \"communicator\": 0, \"waits\": [2],"
-    " \"refs\": [[6, 0, 0, 0], [6, 0, 0, 256]], \"elements\": 64, \"type\": \"f32\", \"bucket\": 0},"
+    " \"refs\": [[6, 0, 0, 0], [6, 0, 0, 256]], \"elements\": 64, \"type\": \"f32\", \"bucket\": 0, \"changes\": [6], \"use\": 3},"
     "{\"kind\": \"norm\", \"name\": \"norm b0\", \"waits\": [3],"
-    " \"refs\": [[6, 0, 0, 256], [8, 0, 0, 0]], \"bucket\": 0},"
+    " \"refs\": [[6, 0, 0, 256], [8, 0, 0, 0]], \"bucket\": 0, \"use\": 4},"
     "{\"kind\": \"agree\", \"queue\": 1, \"name\": \"agree\", \"communicator\": 0, \"waits\": [2, 4],"
-    " \"refs\": [[8, 0, 0, 0], [2, 0, 0, 0]], \"norms\": 1},"
+    " \"refs\": [[8, 0, 0, 0], [2, 0, 0, 0]], \"norms\": 1, \"others\": [[1, 0, 0, 0]], \"use\": 5},"
     "{\"kind\": \"update\", \"name\": \"update b0\", \"symbol\": \"update\", \"waits\": [5],"
-    " \"refs\": [[5, 0, 0, 256], [6, 0, 0, 256]], \"elements\": 64, \"bucket\": 0, \"sliced\": true, \"changes\": [5]},"
+    " \"refs\": [[5, 0, 0, 256], [6, 0, 0, 256]], \"elements\": 64, \"bucket\": 0, \"sliced\": true, \"changes\": [5],"
+    " \"others\": [[1, 0, 0, 0]], \"use\": 6},"
     "{\"kind\": \"gather\", \"queue\": 1, \"name\": \"gather b0\", \"communicator\": 0, \"waits\": [6], \"traffic\": \"all_gather\","
-    " \"refs\": [[5, 0, 0, 256], [5, 0, 0, 0]], \"bytes\": 256, \"bucket\": 0, \"changes\": [5]}"
-    "]}]}";
+    " \"refs\": [[5, 0, 0, 256], [5, 0, 0, 0]], \"bytes\": 256, \"bucket\": 0, \"changes\": [5], \"use\": 7}"
+    "]}], \"uses\": [[0, 256, 2], [0, 16, 2], [0, 256, 1, 1, 4, 2, 2, 256, 1, 3, 256, 2, 4, 4, 1],"
+    "[0, " TEXT(WHOLE) ", 1, 1, 256, 2], [0, 256, 1, 1, 168, 2], [0, 168, 1, 1, 4, 1, 2, 64, 2],"
+    "[0, 256, 3, 1, 256, 1, 2, 64, 1], [1, " TEXT(WHOLE) ", 3]]}";
 // clang-format on
 const uint64_t dsopt_program_bytes = sizeof dsopt_program - 1;
 const char dsopt_model[] = "\x08\x09";

@@ -1,5 +1,18 @@
 // RUN: dsopt-opt %s -describe-changes | FileCheck %s
+// RUN: dsopt-opt %s -describe-changes | FileCheck %s --check-prefix=TOUCHES
 // RUN: dsopt-opt %s -describe-changes -describe-changes | FileCheck %s
+
+// Each says which bytes it reads and writes on one rank: a gather in place keeps the rank's own, an update of a record leaves the states.
+// TOUCHES: exec.gather @b0.param to @b0.full
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@b0.param> 256 read>, #exec.touch<<@b0.full> 512 write>]
+// TOUCHES: exec.run @f
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@y> 64 write>, #exec.touch<<@b0.full> 512 read>, #exec.touch<<@b1.param> 512 read>]
+// TOUCHES: exec.gather @b1.param+256*rank to @b1.param
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@b1.param> 512 update>]
+// TOUCHES: exec.update @sgd of @b1 [@staged, @y2]
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@staged> 512 update>, #exec.touch<<@y2> 512 read>, #exec.touch<<@scalars> 64 read>]
+// TOUCHES: exec.update @sgd of @b1
+// TOUCHES-SAME: #exec.touch<<@norms> 512 read>, #exec.touch<<@b1.coefficients> 12 update>, #exec.touch<<@scalars> 64 read>]
 
 // What writes to persistent buffers says to which: not what only reads them, and nothing of other buffers. What was
 // said before counts no more.
@@ -8,19 +21,19 @@
 // CHECK: exec.run @f
 // CHECK-NOT: exec.changes
 // CHECK: exec.gather @b1.param+256*rank to @b1.param
-// CHECK-SAME: {exec.changes = [@b1.param]}
+// CHECK-SAME: {exec.changes = [@b1.param],
 // CHECK: exec.recv @b0.param
-// CHECK-SAME: {exec.changes = [@b0.param]}
+// CHECK-SAME: {exec.changes = [@b0.param],
 // CHECK: exec.fold @statistics
-// CHECK-SAME: {exec.changes = [@running]}
+// CHECK-SAME: {exec.changes = [@running],
 // CHECK: exec.copy @b0.full to @kept
-// CHECK-SAME: {exec.changes = [@kept]}
+// CHECK-SAME: {exec.changes = [@kept],
 // An update that changes nothing that lasts says that, too.
 // CHECK: exec.update @sgd of @b1 [@staged, @y2]
-// CHECK-SAME: {exec.changes = []}
+// CHECK-SAME: {exec.changes = [],
 // Nor does what a rule keeps by parameter change without a word.
 // CHECK: exec.update @sgd of @b1
-// CHECK-SAME: {exec.changes = [@b1.coefficients]}
+// CHECK-SAME: {exec.changes = [@b1.coefficients],
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
   exec.stream @compute compute
   exec.stream @comm communication

@@ -29,6 +29,8 @@ public:
   /// The accesses of an action, for as long as the analysis lives. Fails with a message where it names a
   /// segment, bucket or communicator that is not there or has other arguments or members.
   mlir::FailureOr<llvm::ArrayRef<Access>> of(mlir::Operation *action);
+  /// The same as addresses, of one rank and in the order in which the action says them.
+  mlir::FailureOr<mlir::ArrayAttr> touches(exec::ActionOpInterface action);
   /// The bucket of that name, null if there is none.
   dist::BucketOp bucket(mlir::StringAttr name);
   /// The buffer of a program's scalars, null if there is none.
@@ -71,7 +73,8 @@ private:
   llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, int64_t> slots;
   /// Lists that were asked for. Runs of a segment on the same buffers have one.
   llvm::BumpPtrAllocator lists;
-  llvm::SmallVector<Access, 0> list; ///< that of the action which is asked
+  llvm::SmallVector<Access, 0> list;             ///< that of the action which is asked
+  llvm::SmallVector<mlir::Attribute, 0> touched; ///< the same as TouchAttr
   llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, int>, llvm::ArrayRef<Access>>
       runs;
 };

@@ -68,6 +68,8 @@ inline constexpr llvm::StringLiteral kBetweenNodesAttr = "exec.between_nodes";
 inline constexpr llvm::StringLiteral kCopiedAttr = "exec.copied";
 /// On an action: the buffers that outlive the step and that it writes to (see describe-changes).
 inline constexpr llvm::StringLiteral kChangesAttr = "exec.changes";
+/// On an action: all bytes that it reads and writes on one rank (TouchAttr, see describe-changes).
+inline constexpr llvm::StringLiteral kTouchesAttr = "exec.touches";
 /// On the module: the graph's inputs (name, type, label, ignore_index, bound).
 inline constexpr llvm::StringLiteral kInputsAttr = "exec.inputs";
 /// On the module: the outputs that it computes instead of a loss, in order (name, type, and outputTypeAt each

@@ -46,6 +46,13 @@ def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
   }];
   let hasCustomAssemblyFormat = 1;
 }
+def Exec_TouchAttr : AttrDef<Exec_Dialect, "Touch"> {
+  let mnemonic = "touch";
+  let summary = "bytes at an address that an action reads, writes, or both (update)";
+  let parameters = (ins "::dsopt::exec::RefAttr":$ref, "int64_t":$bytes, EnumParameter<Exec_AccessMode>:$mode);
+  let assemblyFormat = "`<` $ref $bytes $mode `>`";
+}
+
 def Exec_RefArrayAttr : TypedArrayAttrBase<Exec_RefAttr, "an array of addresses">;
 
 //===----------------------------------------------------------------------===//

@@ -60,17 +60,20 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
 }
 
 def DescribeChanges : Pass<"describe-changes", "::mlir::ModuleOp"> {
-  let summary = "note what each action changes of the state that outlives a step";
+  let summary = "note what each action touches, and changes of the state that outlives a step";
   let description = [{
     Expects segments and kernels as operations, before they become code. Leaves on each
     action that writes to persistent buffers, and on each update, their names in
     `exec.changes`: a checkpoint that is still being taken of them holds the action back.
-    Changes nothing else.
+    Leaves on each action in `exec.touches` which bytes it reads and writes, which
+    DSOPT_CHECK_ACCESSES compares with what it does. Changes nothing else.
 
     ```mlir
     exec.update @k::@sgd of @b0 [@b0.param, @b0.grad] elements 64 on @compute
     // adds, where only the parameter is persistent
-    {exec.changes = [@b0.param]}
+    {exec.changes = [@b0.param],
+     exec.touches = [#exec.touch<<@b0.param> 256 update>, #exec.touch<<@b0.grad> 256 read>,
+                     #exec.touch<<@scalars> 64 read>]}
     ```
   }];
 }
