@@ -116,7 +116,7 @@ with socket.create_server(("127.0.0.1", port)):
             with socket.create_connection(("127.0.0.1", port + 1), timeout=1) as visitor:
                 noise = bytes(random.randrange(256) for _ in range(64))
                 hello = struct.pack("<II", 1, random.choice([0, 56, 64, 2**31, 2**32 - 1])) + random.choice([noise[:56], bytes(64), b"\xff" * 64])
-                visitor.sendall([b"GET / HTTP/1.0\r\n\r\n", noise, b"dsopt ranks 2\n" + noise, b"dsopt ranks 2\n" + hello, b"dso"][number % 5])
+                visitor.sendall([b"GET / HTTP/1.0\r\n\r\n", noise, b"dsopt ranks 3\n" + noise, b"dsopt ranks 2\n" + hello, b"dso"][number % 5])
         except OSError:
             time.sleep(0.01)
     all_good("visitors", ranks)

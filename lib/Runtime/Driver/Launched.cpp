@@ -79,10 +79,15 @@ static Joined joinLaunched(const Run &run) {
     return joined;
   }
   Meeting meeting = meetingOf(launch, run.settings.insecure);
+  auto tell = [&](const Error &error) {
+    return Error(error.status, error.what(), tellOthers(launch, run.settings.insecure, error, false));
+  };
   try {
     meeting.record = recordOf(run);
   } catch (const Error &error) {
-    throw Error(error.status, error.what(), tellOthers(launch, run.settings.insecure, error, false));
+    throw tell(error);
+  } catch (const std::exception &error) { // of memory, mostly
+    throw tell(Error(StatusFailure, error.what()));
   }
   meeting.peers = peersOf(program, launch.rank);
   return joinWorld(meeting, arenasOf(program));

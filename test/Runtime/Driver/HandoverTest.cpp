@@ -103,7 +103,7 @@ TEST(Handover, ADeadMakerEndsAll) {
 }
 
 TEST(Handover, AFailedMakerSaysSo) {
-  pid_t maker = startMaker(job(), 3, [](Handover &handover) { handover.fail(StatusInput); });
+  pid_t maker = startMaker(job(), 3, [](Handover &handover) { handover.fail(StatusInput, ""); });
   std::vector<pid_t> takers{startTaker(job(), 1, 3), startTaker(job(), 2, 3)};
   for (pid_t taker : takers)
     EXPECT_EQ(statusOf(taker), Quiet + StatusInput);
