@@ -49,11 +49,15 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstring>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace dsopt;
@@ -529,8 +533,24 @@ static int runCompiler(int argc, char **argv, bool &speaks, Reach &reach) {
   }
 }
 
+/// What LLVM ends the process for.
+static void endFor(void *, const char *reason, bool) {
+  // No memory is asked for: there may be none.
+  for (const char *text : {"dsopt: error: ", reason, "\n"})
+    if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
+      break;
+  _exit(runtime::StatusFailure);
+}
+static void endWithoutMemory(void *user, const char *, bool diagnose) {
+  endFor(user, "the system gives no more memory to compile with (limits: ulimit -v, ulimit -d, the cgroup's)",
+         diagnose);
+}
+
 int main(int argc, char **argv) {
   runtime::prepareProcess();
+  llvm::install_bad_alloc_error_handler(endWithoutMemory);
+  llvm::install_out_of_memory_new_handler();
+  llvm::install_fatal_error_handler(endFor);
   bool speaks = runtime::launchedRank() <= 0;
   Reach reach;
   int status;
