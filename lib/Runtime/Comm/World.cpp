@@ -132,7 +132,7 @@ Joined joinWorld(const Meeting &meeting, const std::vector<int64_t> &arenaBytes)
   } catch (const Disconnected &error) {
     failure = Error(StatusFailure, self + "handing over memory failed: " + error.what());
   } catch (const std::exception &error) { // of memory, mostly
-    failure = Error(StatusFailure, self + error.what());
+    failure = Error(StatusFailure, self + messageOf(error));
   }
   joined.engine = makeWorldEngine(meeting.rank, std::move(met), joined.memory);
   if (!failure)

@@ -87,7 +87,7 @@ static Joined joinLaunched(const Run &run) {
   } catch (const Error &error) {
     throw tell(error);
   } catch (const std::exception &error) { // of memory, mostly
-    throw tell(Error(StatusFailure, error.what()));
+    throw tell(Error(StatusFailure, messageOf(error)));
   }
   meeting.peers = peersOf(program, launch.rank);
   return joinWorld(meeting, arenasOf(program));
@@ -163,8 +163,8 @@ void dsopt::runtime::runLaunched(Run &run) {
     joined.engine->fail(error.status, error.quiet);
     throw Error(error.status, error.what(), /*quiet=*/true);
   } catch (const std::exception &error) { // of memory, mostly
-    printError(describeRank(run.program(), joined.engine->rank()) + ": " + error.what());
+    printError(describeRank(run.program(), joined.engine->rank()) + ": " + messageOf(error));
     joined.engine->fail(StatusFailure, /*quiet=*/false);
-    throw Error(StatusFailure, error.what(), /*quiet=*/true);
+    throw Error(StatusFailure, messageOf(error), /*quiet=*/true);
   }
 }

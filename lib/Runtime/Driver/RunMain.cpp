@@ -215,8 +215,8 @@ int dsopt::runtime::runMain(int argc, char **argv) {
                  error.what());
     status = error.status;
   } catch (const std::exception &error) {
-    printError(error.what());
-    tellOthers(reach.launch, reach.insecure, Error(StatusFailure, error.what()), /*isSaid=*/true);
+    printError(messageOf(error));
+    tellOthers(reach.launch, reach.insecure, Error(StatusFailure, messageOf(error)), /*isSaid=*/true);
   }
   std::fflush(nullptr);
   return status;
