@@ -2,6 +2,7 @@
 
 #include "CompileGroups.h"
 #include "GenerateCode.h"
+#include "Helpers.h"
 #include "ObjectCache.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -11,7 +12,6 @@
 #include "llvm/IR/InstIterator.h"
 #include <atomic>
 #include <mutex>
-#include <thread>
 
 using namespace mlir;
 using namespace dsopt;
@@ -208,12 +208,7 @@ LogicalResult dsopt::compileGroups(ModuleOp module, std::vector<Group> &groups, 
       error = problem;
     }
   };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(options.threads, groups.size()); ++i)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  workTogether(std::min<size_t>(options.threads, groups.size()), work);
   if (!error.empty())
     return module.emitError("cannot be compiled: ") << error;
   return success();

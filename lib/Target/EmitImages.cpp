@@ -7,12 +7,12 @@
 
 #include "Assemble.h"
 #include "CompileGroups.h"
+#include "Helpers.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/RoutineImages.h"
 
 #include "llvm/Support/MathExtras.h"
 #include <atomic>
-#include <thread>
 
 using namespace mlir;
 using namespace dsopt;
@@ -92,12 +92,7 @@ static void assembleAll(std::vector<Text> &texts, StringRef assembler, const Obj
       text->assembled[i] = assemble(assembler, text->ptx, text->targets[i], options);
     }
   };
-  std::vector<std::thread> threads;
-  for (size_t i = 1; i < std::min<size_t>(options.threads, todo.size()); ++i)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  workTogether(std::min<size_t>(options.threads, todo.size()), work);
 }
 
 FailureOr<DeviceImages> dsopt::emitImages(ModuleOp module, const ObjectOptions &options,

@@ -108,8 +108,13 @@ llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> dsopt::linkObjects(const Obj
   if (status != 0) {
     if (auto text = log.read(); text && error.empty())
       error = (*text)->getBuffer().trim().str();
-    return llvm::createStringError("cannot link: " + *linker + " ended with status " +
-                                   std::to_string(status) + ": " + error);
+    // Negative: it could not be started, or a signal ended it.
+    return llvm::createStringError("cannot link: " + *linker +
+                                   (status < 0
+                                        ? " did not come to its end: " + error +
+                                              " (is a limit of memory, processes or open files too "
+                                              "small? ulimit -a shows them)"
+                                        : " ended with status " + std::to_string(status) + ": " + error));
   }
   auto linked = output.read();
   if (!linked)

@@ -49,11 +49,15 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstring>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace dsopt;
@@ -203,20 +207,26 @@ static void checkPaths(const ParsedOptions &options, const LauncherInfo &launche
 }
 
 /// Who hands the program to whom on this host; null where each rank compiles for itself.
-static std::unique_ptr<runtime::Handover> findHandover(const LauncherInfo &launcher,
+static std::unique_ptr<runtime::Handover> findHandover(const runtime::Launch &launch,
                                                        const ParsedOptions &options) {
-  if (launcher.localSize <= 1)
+  if (launch.launcher == runtime::Launcher::Local || launch.localRank < 0 || launch.localSize <= 1)
     return nullptr;
-  std::string what = DSOPT_VERSION " " + std::to_string(launcher.worldSize);
+  std::string what = "dsopt " DSOPT_VERSION " of " + std::to_string(launch.size) + " ranks";
   for (const std::string &model : options.positionals)
     what += "\n" + model;
-  for (const auto &[name, values] : options.values)
-    if (const runtime::OptionRow *row = runtime::findOption(name); row && row->isCompiledIn())
-      for (const std::string &value : values)
-        what += "\n-" + name + "=" + value;
+  // What the others leave out would be theirs too, once it is compiled in.
+  for (const auto &[name, values] : options.values) {
+    const runtime::OptionRow *row = runtime::findOption(name);
+    bool runs = row && row->use == runtime::OptionUse::Run;
+    runtime::AmongRanks among = runs ? runtime::amongRanks(name) : runtime::AmongRanks::Equal;
+    if (!row || !(runs || row->isCompiledIn()) || among == runtime::AmongRanks::Own)
+      continue;
+    for (const std::string &value : values)
+      what += "\n-" + name + (among == runtime::AmongRanks::Equal && !value.empty() ? "=" + value : "");
+  }
   const char *limit = std::getenv("DSOPT_LAUNCH_TIMEOUT");
   int seconds = limit ? std::atoi(limit) : 0;
-  return std::make_unique<runtime::Handover>(launcher.job, what, launcher.localRank, launcher.localSize,
+  return std::make_unique<runtime::Handover>(launch.job, what, launch.localRank, launch.localSize,
                                              std::chrono::seconds(seconds > 0 ? seconds : 60));
 }
 
@@ -262,17 +272,21 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, r
   if (handover && !handover->makes())
     becomeRuntime(handover->take(), options);
   speaks = true;
-  try {
-    checkPaths(options, launcher);
-    return compileHere(options, launcher, handover, configured, argc, argv);
-  } catch (const Error &error) {
-    // Said before the other ranks end, after which a launcher ends this one.
-    Error said = withOrigin(error, configured);
-    printError(said);
-    if (handover)
-      handover->fail(said.status);
-    throw Error(said.status, said.what(), /*quiet=*/true);
+  checkPaths(options, launcher);
+  return compileHere(options, launcher, handover, configured, argc, argv);
+}
+
+/// Whether the command line asks for a run, before all of it is understood.
+static bool asksToRun(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i) {
+    llvm::StringRef word = argv[i];
+    bool isOption = word.consume_front("-");
+    word.consume_front("-");
+    for (const char *name : {"run", "train", "eval", "predict"})
+      if (word == name && (i == 1 || isOption))
+        return true;
   }
+  return false;
 }
 
 /// The elements of -tile-products=auto: where a model does not fit without.
@@ -453,10 +467,27 @@ static int compileHere(const ParsedOptions &options, const LauncherInfo &launche
   return 0;
 }
 
-static int runCompiler(int argc, char **argv, bool &speaks, runtime::Launch &launch, bool &insecure) {
+namespace {
+/// How this process reaches the other ranks of a run.
+struct Reach {
+  runtime::Launch launch;
+  bool insecure = false;
+  std::unique_ptr<runtime::Handover> handover;
+};
+} // namespace
+
+static int runCompiler(int argc, char **argv, bool &speaks, Reach &reach) {
   ParsedOptions options;
-  if (std::optional<int> status = parseWords(argc, argv, options, llvm::outs()))
-    return *status;
+  try {
+    if (std::optional<int> status = parseWords(argc, argv, options, llvm::outs()))
+      return *status;
+  } catch (const Error &) {
+    if (asksToRun(argc, argv)) {
+      reach.launch = runtime::findLaunch("");
+      reach.handover = findHandover(reach.launch, {});
+    }
+    throw;
+  }
   if (options.text("help") == "man") {
     llvm::outs() << runtime::optionsManual(runtime::Tool::Compiler, DSOPT_VERSION);
     return 0;
@@ -489,12 +520,12 @@ static int runCompiler(int argc, char **argv, bool &speaks, runtime::Launch &lau
     options.setDefault("run", "");
   LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
   if (options.has("run"))
-    launch = runtime::findLaunch(options.text("launcher"));
-  insecure = options.has("insecure");
-  std::unique_ptr<runtime::Handover> handover = findHandover(launcher, options);
+    reach.launch = runtime::findLaunch(options.text("launcher"));
+  reach.insecure = options.has("insecure");
+  reach.handover = findHandover(reach.launch, options);
   std::vector<ConfiguredOption> configured = applyConfig(options, launcher, launcher.rank != 0);
   try {
-    return compile(options, launcher, handover.get(), configured, argc, argv, speaks);
+    return compile(options, launcher, reach.handover.get(), configured, argc, argv, speaks);
   } catch (const runtime::LaunchError &) {
     throw;
   } catch (const Error &error) {
@@ -502,26 +533,49 @@ static int runCompiler(int argc, char **argv, bool &speaks, runtime::Launch &lau
   }
 }
 
+/// What LLVM ends the process for.
+static void endFor(void *, const char *reason, bool) {
+  // No memory is asked for: there may be none.
+  for (const char *text : {"dsopt: error: ", reason, "\n"})
+    if (write(STDERR_FILENO, text, std::strlen(text)) < 0)
+      break;
+  _exit(runtime::StatusFailure);
+}
+static void endWithoutMemory(void *user, const char *, bool diagnose) {
+  endFor(user, "the system gives no more memory to compile with (limits: ulimit -v, ulimit -d, the cgroup's)",
+         diagnose);
+}
+
 int main(int argc, char **argv) {
   runtime::prepareProcess();
+  llvm::install_bad_alloc_error_handler(endWithoutMemory);
+  llvm::install_out_of_memory_new_handler();
+  llvm::install_fatal_error_handler(endFor);
   bool speaks = runtime::launchedRank() <= 0;
-  runtime::Launch launch;
-  bool insecure = false;
+  Reach reach;
   int status;
   try {
     runtime::fault::start();
-    status = runCompiler(argc, argv, speaks, launch, insecure);
+    status = runCompiler(argc, argv, speaks, reach);
     finishStandardOutput();
   } catch (const Error &error) {
-    if (dynamic_cast<const runtime::LaunchError *>(&error) || speaks)
+    // Said before the other ranks end, after which a launcher ends this one.
+    speaks |=
+        dynamic_cast<const runtime::LaunchError *>(&error) || (reach.handover && reach.handover->makes());
+    if (speaks)
       printError(error);
     status = error.status;
     // What could not be printed before it is no second error.
     llvm::outs().flush();
     llvm::outs().clear_error();
-    // On one host all have heard of it where the program is handed over.
-    if (launch.localSize != launch.size)
-      runtime::tellOthers(launch, insecure, error, /*isSaid=*/true);
+    bool isSaid = speaks || error.quiet;
+    bool isToldHere = reach.handover && reach.handover->fail(error.status, error.what());
+    isSaid |= isToldHere;
+    // Where the program is handed over, its maker tells other hosts.
+    if (!isToldHere || (reach.handover->makes() && reach.launch.localSize != reach.launch.size))
+      isSaid |= runtime::tellOthers(reach.launch, reach.insecure, error, isSaid);
+    if (!isSaid && reach.launch.size > 1)
+      printError(error);
   }
   // Where standard error is gone, nobody can be told.
   llvm::errs().clear_error();

@@ -8,6 +8,7 @@
 #ifndef DSOPT_RUNTIME_ERROR_H
 #define DSOPT_RUNTIME_ERROR_H
 
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -26,6 +27,13 @@ public:
   /// Another rank prints the message (or the launcher does): end with `status`, print nothing.
   bool quiet;
 };
+
+/// What an exception says to a person, of the language's own ones too.
+inline std::string messageOf(const std::exception &error) {
+  if (dynamic_cast<const std::bad_alloc *>(&error))
+    return "the system gives no more memory (limits: ulimit -v, ulimit -d, the cgroup's)";
+  return error.what();
+}
 
 } // namespace dsopt::runtime
 

@@ -33,8 +33,9 @@ public:
   int take();
   /// The maker: all others have the file on return. A LaunchError names those that do not come for it.
   void give(int file);
-  /// The maker: there is nothing to take, and why has been said. Returns when the others know, or after 3 s.
-  void fail(int status);
+  /// This rank cannot go on: the maker has said why, and returns when the others know, or after 3 s; the
+  /// others tell the maker, which says it. Whether it is said. Nothing where they know already.
+  bool fail(int status, const std::string &text);
 
 private:
   class State;

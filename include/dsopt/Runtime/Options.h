@@ -65,6 +65,14 @@ const OptionRow *findOption(const std::string &name);
 /// The known option nearest to `name` by edit distance, or null if none is near.
 const OptionRow *nearestOption(const std::string &name);
 
+/// How the ranks of a run may be given an option.
+enum class AmongRanks {
+  Equal,    ///< with one value
+  Contents, ///< with others that come to the same: paths whose files have the same bytes
+  Own       ///< with one of its own: what its machine has, and what the first rank alone writes or prints
+};
+AmongRanks amongRanks(const std::string &name);
+
 enum class Tool {
   Compiler, ///< dsopt: all options
   Program   ///< a trained program: run options; compile options are collected in `compiledIn`
@@ -90,6 +98,8 @@ public:
   double number(const std::string &name, double otherwise = 0) const;
   std::pair<double, double> numberPair(const std::string &name) const;
   std::vector<std::string> list(const std::string &name) const;
+  /// The value of any option in one spelling, for messages too: "0.001" of 1e-3, "not given".
+  std::string meaning(const OptionRow &row) const;
   std::vector<std::pair<std::string, std::string>> pairList(const std::string &name) const;
 };
 

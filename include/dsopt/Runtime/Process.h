@@ -4,6 +4,8 @@
 #define DSOPT_RUNTIME_PROCESS_H
 
 #include <cstdint>
+#include <functional>
+#include <thread>
 
 namespace dsopt::runtime {
 
@@ -11,6 +13,9 @@ namespace dsopt::runtime {
 /// gone and a limit on file sizes are errors of the calls that meet them, not signals; stacks are as large as
 /// they usually are, or as is allowed: below the least that programs need the process ends with an error.
 void prepareProcess();
+
+/// A thread that gets no signals, which are the main thread's; an Error says what keeps it from starting.
+std::thread startThread(std::function<void()> body);
 
 /// Raises the limit of open files to `wanted` where that is allowed; the limit then.
 int64_t raiseDescriptorLimit(int64_t wanted);

@@ -17,8 +17,9 @@ namespace dsopt::runtime {
 struct RecordEntry {
   /// The same on all ranks: its first word is what the entry is of (`deedOf`), as in "data 0 size".
   std::string name;
-  std::string subject; ///< for messages, not compared: "d.npz has"
-  std::string value;   ///< compared: "1,250 bytes"
+  std::string subject;   ///< for messages, not compared: "d.npz has"
+  std::string value;     ///< compared: "1,250 bytes"
+  std::string note = ""; ///< told with a value that differs, not compared
 };
 using Record = std::vector<RecordEntry>;
 

@@ -7,7 +7,8 @@
 
 namespace dsopt::runtime {
 
-static constexpr std::string_view kMagic = "dsopt ranks 2\n";
+/// What ranks begin with: a name, and the version of all that follows.
+static constexpr std::string_view kMagic = "dsopt ranks 3\n", kName = kMagic.substr(0, 12);
 static constexpr size_t kGreetingBytes = kMagic.size() + sizeof(uint64_t) + kProofBytes;
 static constexpr size_t kAnswerBytes = kMagic.size() + 1 + kProofBytes;
 static constexpr size_t kHeadBytes = 2 * sizeof(uint32_t), kTagBytes = 16;
@@ -39,9 +40,16 @@ size_t Channel::wants() const { return wrong || ready ? 0 : expected - received.
 void Channel::receive(std::string_view bytes) {
   received += bytes.substr(0, wants());
   // What does not begin as ranks do is told by its first bytes: it may never send as many as a rank.
-  size_t begun = std::min(received.size(), kMagic.size());
-  if ((state == Greeting || state == Answer) && received.compare(0, begun, kMagic.substr(0, begun)) != 0)
-    return fail(NoRank);
+  if (state == Greeting || state == Answer) {
+    size_t begun = std::min(received.size(), kName.size());
+    if (received.compare(0, begun, kName.substr(0, begun)) != 0)
+      return fail(NoRank);
+    if (received.size() >= kMagic.size() && received.compare(0, kMagic.size(), kMagic) != 0) {
+      if (state == Greeting)
+        out += kMagic; // the caller sees which version is here
+      return fail(OtherVersion);
+    }
+  }
   if (!wrong && !ready && received.size() == expected)
     complete();
 }

@@ -28,7 +28,7 @@ namespace dsopt::runtime {
 class Channel {
 public:
   enum Side : char { Caller, Listener };
-  enum Fault { None, NoRank, OtherJob, OtherKey, Damaged };
+  enum Fault { None, NoRank, OtherVersion, OtherJob, OtherKey, Damaged };
   struct Message {
     uint32_t kind = 0;
     std::string bytes;

@@ -12,6 +12,7 @@
 #include "Kernels/CPU/Elementwise.h"
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Process.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -81,18 +82,13 @@ constexpr int kValueTags = 1 << 22;               ///< UCX leaves MPI 23 bits
 class TimeLimit {
 public:
   TimeLimit(std::chrono::milliseconds limit, const std::string &text) {
-    // Signals are the main thread's.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread = std::thread([this, limit, text] {
+    thread = startThread([this, limit, text] {
       std::unique_lock lock(mutex);
       if (ended.wait_for(lock, limit, [this] { return done; }))
         return;
       std::fprintf(stderr, "dsopt: error: %s\n", text.c_str());
       _exit(StatusFailure);
     });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~TimeLimit() {
     {

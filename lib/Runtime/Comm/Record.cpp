@@ -29,13 +29,17 @@ std::string differenceOf(const Record &record, const Record &first, const std::s
   auto tell = [&](const std::string &name, const std::string &text) {
     return deedOf(name) + " rank 0 on " + firstHost + ": " + text;
   };
+  auto valueOf = [](const RecordEntry &entry) {
+    return entry.value + (entry.note.empty() ? "" : " (" + entry.note + ")");
+  };
   size_t both = std::min(record.size(), first.size());
   for (size_t i = 0; i < both; ++i) {
     const RecordEntry &one = record[i], &other = first[i];
     if (one.name != other.name)
-      return tell(one.name, one.subject + " " + one.value + ", there " + other.subject + " " + other.value);
+      return tell(one.name,
+                  one.subject + " " + valueOf(one) + ", there " + other.subject + " " + valueOf(other));
     if (one.value != other.value)
-      return tell(one.name, one.subject + " " + one.value + ", there " + other.value);
+      return tell(one.name, one.subject + " " + valueOf(one) + ", there " + valueOf(other));
   }
   if (record.size() == first.size())
     return "";
@@ -48,16 +52,16 @@ std::string packRecord(const Record &record) {
   Packet packet;
   packet.number(record.size());
   for (const RecordEntry &entry : record)
-    for (const std::string *text : {&entry.name, &entry.subject, &entry.value})
+    for (const std::string *text : {&entry.name, &entry.subject, &entry.value, &entry.note})
       packet.text(*text);
   return packet.bytes;
 }
 
 bool unpackRecord(const std::string &bytes, Record &record) {
   PacketReader reader(bytes);
-  record.resize(reader.count(3 * sizeof(uint64_t)));
+  record.resize(reader.count(4 * sizeof(uint64_t)));
   for (RecordEntry &entry : record)
-    for (std::string *text : {&entry.name, &entry.subject, &entry.value})
+    for (std::string *text : {&entry.name, &entry.subject, &entry.value, &entry.note})
       *text = reader.text();
   return reader.ended();
 }

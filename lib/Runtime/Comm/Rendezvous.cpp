@@ -22,6 +22,11 @@ constexpr seconds kLastWords(2);
 /// After so long a rank with trouble says itself what rank 0 should have said.
 constexpr seconds kUnheard(3);
 
+/// So long a rank that gives up tells those of its host that came later.
+constexpr seconds kTells(3);
+/// Open files of a rank beside its connections to others, and visitors that it has room for at least.
+constexpr size_t kOwnFiles = 64, kFewestVisitors = 16;
+
 /// Ranks with equal identities are processes of one machine that see each other's sockets.
 std::string hostIdentity(const Meeting &meeting) {
   if (!meeting.host.empty())
@@ -61,15 +66,30 @@ Self selfOf(const Meeting &meeting) {
             "DSOPT_SECRET or DSOPT_SECRET_FILE (openssl rand -hex 32 makes one), or -insecure on a network "
             "that nobody else is on");
   Self self{meeting, hostIdentity(meeting), hostName(meeting), keyOf(meeting), jobOf(meeting), randomBytes};
-  constexpr size_t kOwn = 64, kFewest = 16;
   size_t limit = raiseDescriptorLimit(), ranks = static_cast<size_t>(meeting.size);
-  if (limit < ranks + kOwn + kFewest)
-    throw LaunchError(StatusInput,
-                      "rank " + std::to_string(meeting.rank) + ": a run of " + std::to_string(ranks) +
-                          " ranks needs " + std::to_string(ranks + kOwn + kFewest) +
-                          " open files, the system permits " + std::to_string(limit) + " (ulimit -n)");
-  self.mostVisitors = std::min(ranks + 64, limit - ranks - kOwn);
+  self.mostVisitors =
+      std::min(ranks + 64, std::max(limit, ranks + kOwnFiles + kFewestVisitors) - ranks - kOwnFiles);
   return self;
+}
+
+/// What keeps this rank from taking part before it has said a word.
+EarlyTrouble shortageOf(const Meeting &meeting) {
+  size_t limit = raiseDescriptorLimit(), ranks = static_cast<size_t>(meeting.size);
+  size_t needed = ranks + kOwnFiles + kFewestVisitors;
+  if (limit >= needed)
+    return {};
+  return {StatusInput, (meeting.rank == 0 ? "rank 0: a run of " : "a run of ") + std::to_string(ranks) +
+                           " ranks needs " + std::to_string(needed) + " open files, the system permits " +
+                           std::to_string(limit) + " (ulimit -n)"};
+}
+
+/// Where a rank tells those of its own host that nobody will meet if rank 0 does not listen where all can
+/// reach it.
+Address placeOfLastWords(const Meeting &meeting) {
+  char name[64];
+  std::snprintf(name, sizeof name, "dsopt-meeting-%d-%016llx", static_cast<int>(getuid()),
+                static_cast<unsigned long long>(jobOf(meeting)));
+  return localName(name);
 }
 
 /// The sockets of a machine.
@@ -238,13 +258,19 @@ private:
   std::map<int, bool> calling; ///< lines whose connection is being made
 };
 
-/// Where rank 0 listens. Throws LaunchError.
+/// Rank 0 cannot be where the others look for it.
+class Unreachable : public LaunchError {
+public:
+  using LaunchError::LaunchError;
+};
+
+/// Where rank 0 listens. Throws Unreachable.
 Socket listenAsHost(const Meeting &meeting) {
   std::vector<Address> addresses;
   try {
     addresses = resolveHost(meeting.address);
   } catch (const Disconnected &error) {
-    throw LaunchError(StatusFailure, "rank 0 cannot listen at '" + meeting.address + "': " + error.what());
+    throw Unreachable(StatusFailure, "rank 0 cannot listen at '" + meeting.address + "': " + error.what());
   }
   bool onlyHere = isLoopbackName(meeting.address);
   int error = EADDRNOTAVAIL;
@@ -269,15 +295,16 @@ Socket listenAsHost(const Meeting &meeting) {
         return listener;
       error = errno;
     }
-  throw LaunchError(StatusFailure, "rank 0 cannot listen at " + placeOf(meeting) + " or the " +
+  throw Unreachable(StatusFailure, "rank 0 cannot listen at " + placeOf(meeting) + " or the " +
                                        std::to_string(Meeting::kPorts - 1) +
                                        " ports after it: " + std::strerror(error));
 }
 
-Met host(const Meeting &meeting) {
+/// Those who come to `listener` meet, or hear of this rank's trouble.
+Met gather(const Meeting &meeting, Socket listener) {
   HostMachine machine(selfOf(meeting), Room::now());
   Room room(machine, meeting);
-  room.listener = listenAsHost(meeting);
+  room.listener = std::move(listener);
   bool said = false;
   auto say = [&] {
     if (!machine.refusal || !meeting.say || machine.refusal->status == StatusInterrupted || said)
@@ -304,6 +331,33 @@ Met host(const Meeting &meeting) {
   return room.finish();
 }
 
+Met host(const Meeting &meeting) {
+  try {
+    return gather(meeting, listenAsHost(meeting));
+  } catch (const Unreachable &error) {
+    Socket listener = listenAt(placeOfLastWords(meeting));
+    if (!listener)
+      throw;
+    Meeting troubled = meeting;
+    troubled.trouble = {error.status, error.what()};
+    return gather(troubled, std::move(listener));
+  }
+}
+
+/// Ranks that began later than this one would wait longer for rank 0.
+void tellLate(const Meeting &meeting, const Refusal &refusal) {
+  Meeting troubled = meeting;
+  troubled.trouble = {refusal.status, refusal.text};
+  troubled.limit = kTells;
+  troubled.say = nullptr;
+  try {
+    if (Socket listener = listenAt(placeOfLastWords(meeting)))
+      gather(troubled, std::move(listener));
+  } catch (const Error &) {
+    // Interrupted, or what it was given to say.
+  }
+}
+
 /// Where the ranks above this one connect: beside the way to rank 0, which others can go too; on rank 0's
 /// own host that may be the loopback, which they cannot.
 Socket listenAsGuest(const Meeting &meeting, const GuestMachine &machine, const Address &toHost) {
@@ -327,6 +381,7 @@ Met join(const Meeting &meeting) {
           places.push_back(address);
           places.back().setPort(port);
         }
+      places.push_back(placeOfLastWords(meeting));
     } catch (const Disconnected &error) {
       // Names of hosts that are being started may come later.
       if (Room::now() - start > meeting.limit)
@@ -363,12 +418,22 @@ Met join(const Meeting &meeting) {
                                      machine.names[meeting.rank] + ": " + error.what());
     }
   }
+  if (machine.gaveUp) {
+    if (meeting.say && !std::exchange(machine.refusal->quiet, true))
+      meeting.say(machine.refusal->text);
+    tellLate(meeting, *machine.refusal);
+  }
   return room.finish();
 }
 
 } // namespace
 
-Met meet(const Meeting &meeting) { return meeting.rank == 0 ? host(meeting) : join(meeting); }
+Met meet(const Meeting &meeting) {
+  Meeting own = meeting;
+  if (!own.trouble.status)
+    own.trouble = shortageOf(meeting);
+  return own.rank == 0 ? host(own) : join(own);
+}
 
 bool tellTrouble(const Meeting &meeting) {
   try {

@@ -83,11 +83,16 @@ void GuestMachine::tick(Time now) {
   for (int id : late)
     closed(id, "no answer in time", now);
   if (hostLine < 0) {
-    if (otherKey && (now >= limit || now - *otherKey > kHelloLimit))
-      return end(StatusInput, "rank " + std::to_string(meeting.rank) + " and rank 0 at " + placeOf(meeting) +
-                                  " do not know the same secret: DSOPT_SECRET or "
-                                  "DSOPT_SECRET_FILE has to be the same on all ranks");
-    if (now >= limit)
+    if (foreignSince && (now >= limit || now - *foreignSince > kHelloLimit))
+      return end(StatusInput,
+                 "rank " + std::to_string(meeting.rank) + " and rank 0 at " + placeOf(meeting) +
+                     (foreign == Channel::OtherKey
+                          ? " do not know the same secret: DSOPT_SECRET or DSOPT_SECRET_FILE has "
+                            "to be the same on all ranks"
+                          : " are of different versions of dsopt: it has to be the same on all "
+                            "ranks"));
+    gaveUp = now >= limit;
+    if (gaveUp)
       return end(StatusFailure, "rank " + std::to_string(meeting.rank) + " of " +
                                     std::to_string(meeting.size) + " cannot reach rank 0 at " +
                                     placeOf(meeting) + " within " + std::to_string(meeting.limit.count()) +
@@ -140,7 +145,7 @@ void GuestMachine::proven(int id, Line &line, Time now) {
   limit = now + 2 * meeting.limit + patienceBeyond(meeting.limit);
 }
 
-void GuestMachine::faulty(int, Line &line, Channel::Fault fault) {
+void GuestMachine::faulty(int, Line &line, Channel::Fault fault, Time now) {
   if (line.rank != 0)
     return line.called ? again.push_back({line.rank, now + kPause}) : void();
   if (hostLine >= 0) {
@@ -151,11 +156,14 @@ void GuestMachine::faulty(int, Line &line, Channel::Fault fault) {
     fail(StatusFailure, text);
     return end(StatusFailure, text, /*quiet=*/true);
   }
-  why = fault == Channel::OtherJob   ? "another job's rank 0 is there"
-        : fault == Channel::OtherKey ? "rank 0 there knows another secret"
-                                     : "what listens there is no rank 0";
-  if (fault == Channel::OtherKey && !otherKey)
-    otherKey = now;
+  // Only a rank 0 that listens where all can reach it is what this rank is looking for.
+  if (line.place.local())
+    return;
+  why = fault == Channel::OtherJob ? "another job's rank 0 is there" : "what listens there is no rank 0";
+  if ((fault == Channel::OtherKey || fault == Channel::OtherVersion) && !foreignSince) {
+    foreignSince = now;
+    foreign = fault;
+  }
 }
 
 void GuestMachine::lost(int id, Line &line, const std::string &reason, Time now) {
@@ -164,7 +172,7 @@ void GuestMachine::lost(int id, Line &line, const std::string &reason, Time now)
   if (id == hostLine)
     return endWithoutHost("lost rank 0 at " + placeOf(meeting) + " before all ranks had met: " + reason);
   if (line.rank == 0) {
-    if (!otherKey)
+    if (!foreignSince && !line.place.local())
       why = reason;
     return;
   }

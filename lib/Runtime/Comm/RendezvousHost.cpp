@@ -27,13 +27,19 @@ std::string HostMachine::called(int rank) const {
 void HostMachine::tick(Time now) {
   dropSilent(now);
   if (refusal) {
-    done = done || told >= meeting.size - 1 || now >= end;
+    // Who is late to a limit waits for nobody himself.
+    refusedAt = refusedAt.value_or(now);
+    done = done || told >= meeting.size - 1 || now >= std::min(end, *refusedAt + kStays);
     return;
   }
+  if (!linking && foreigners.last - foreigners.first >= kForeign &&
+      now - foreigners.first > kHelloLimit + seconds(1))
+    return refuse(StatusInput, missing() + foreignersText());
   if (met || now < end)
     return;
   if (!linking)
-    return refuse(StatusFailure, missing());
+    return refuse(StatusFailure, missing() + " within " + std::to_string(meeting.limit.count()) + " s" +
+                                     (foreigners.count ? foreignersText() : ""));
   for (int rank = 1; rank < meeting.size; ++rank)
     if (!guests[rank].ready)
       return refuse(StatusFailure, called(rank) + " has not connected to the others in time");
@@ -45,13 +51,17 @@ std::string HostMachine::missing() const {
   for (int rank = 1; rank < meeting.size; ++rank)
     if (guests[rank].line < 0 && ++count <= 8)
       text += (count > 1 ? ", " : "") + std::to_string(rank);
-  text = (count > 1 ? "ranks " : "rank ") + text + (count > 8 ? " ..." : "") + " of " +
-         std::to_string(meeting.size) + (count > 1 ? " have" : " has") + " not come to " + placeOf(meeting) +
-         " within " + std::to_string(meeting.limit.count()) + " s";
-  if (strangers)
-    text += "; " + std::to_string(strangers) + (strangers > 1 ? " connections" : " connection") +
-            " did not know the secret (DSOPT_SECRET or DSOPT_SECRET_FILE)";
-  return text;
+  return (count > 1 ? "ranks " : "rank ") + text + (count > 8 ? " ..." : "") + " of " +
+         std::to_string(meeting.size) + (count > 1 ? " have" : " has") + " not come to " + placeOf(meeting);
+}
+
+std::string HostMachine::foreignersText() const {
+  std::string text = "; who called there from " + foreigners.from;
+  return text +
+         (foreigners.fault == Channel::OtherKey
+              ? " did not know the secret: DSOPT_SECRET or DSOPT_SECRET_FILE has to be the same on all "
+                "ranks"
+              : " is of another version of dsopt: it has to be the same on all ranks");
 }
 
 /// Tells one that the meeting is refused.
@@ -68,15 +78,19 @@ void HostMachine::refuse(int status, const std::string &text) {
   if (refusal || met)
     return;
   refusal = Refusal{status, text};
-  // Who is late to a limit waits for nobody himself.
-  end = linking ? end : start + meeting.limit;
   for (auto &[id, line] : lines)
     if (line.rank > 0 && !line.ends)
       inform(line);
 }
 
-void HostMachine::faulty(int, Line &line, Channel::Fault fault) {
-  strangers += fault == Channel::OtherKey;
+void HostMachine::faulty(int, Line &line, Channel::Fault fault, Time now) {
+  if (fault == Channel::OtherKey || fault == Channel::OtherVersion) {
+    if (foreigners.count++ == 0 || now - foreigners.last > seconds(2))
+      foreigners.first = now;
+    foreigners.last = now;
+    foreigners.fault = fault;
+    foreigners.from = line.place.text();
+  }
   if (fault != Channel::Damaged || refusal)
     return;
   // Who knows the secret is a rank, and hears why.

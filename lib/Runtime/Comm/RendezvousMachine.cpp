@@ -82,7 +82,7 @@ void Machine::received(int id, std::string_view bytes, Time now) {
     bytes.remove_prefix(part);
     if (Channel::Fault fault = line.channel.fault()) {
       line.ends = true;
-      faulty(id, line, fault);
+      faulty(id, line, fault, now);
       return;
     }
     if (!before && line.channel.proven()) {

@@ -42,6 +42,11 @@ using std::chrono::seconds;
 inline constexpr size_t kHelloBytes = 256 << 10, kTableBytes = 16 << 20;
 /// So long a connection may take to prove and say who it is.
 inline constexpr seconds kHelloLimit(5);
+/// Where one that knows another secret, or speaks another version, keeps coming for so long, it is taken for
+/// a rank that is missing.
+inline constexpr seconds kForeign(4);
+/// So long a rank that knows why nobody can meet stays, to tell those that are still to come.
+inline constexpr seconds kStays(5);
 /// So much longer than rank 0 the others wait: it knows what is missing, and says it.
 inline milliseconds patienceBeyond(milliseconds limit) {
   return std::clamp<milliseconds>(limit / 8, seconds(1), seconds(5));
@@ -107,7 +112,7 @@ protected:
   virtual std::string lineKey() const = 0;
   virtual void proven(int, Line &, Time) {}
   virtual void heard(int id, Line &line, const Channel::Message &message, Time now) = 0;
-  virtual void faulty(int, Line &, Channel::Fault) {}
+  virtual void faulty(int, Line &, Channel::Fault, Time) {}
   virtual void lost(int, Line &, const std::string &, Time) {}
   /// Tells the other side of a connection that a call for it failed; false if there is nothing to tell.
   virtual bool tells(int, Line &, const std::string &) { return false; }
@@ -136,7 +141,7 @@ private:
   };
   std::string lineKey() const override { return self.key; }
   void heard(int id, Line &line, const Channel::Message &message, Time now) override;
-  void faulty(int, Line &line, Channel::Fault fault) override;
+  void faulty(int, Line &line, Channel::Fault fault, Time now) override;
   void lost(int, Line &line, const std::string &why, Time now) override;
   bool tells(int, Line &line, const std::string &why) override;
   void receive(int id, Line &line, PacketReader packet, Time now);
@@ -150,8 +155,17 @@ private:
   bool linking = false;
   std::vector<Guest> guests; ///< by rank
   int there = 1, answered = 0, ready = 0;
-  int strangers = 0; ///< who did not know the secret
-  int told = 0;      ///< ranks that know of the refusal, or are gone
+  std::string foreignersText() const;
+
+  /// Those who speak as ranks do, but know another secret or are of another version.
+  struct {
+    Channel::Fault fault = Channel::None;
+    int count = 0;
+    Time first, last; ///< of those that came without a pause
+    std::string from;
+  } foreigners;
+  std::optional<Time> refusedAt;
+  int told = 0; ///< ranks that know of the refusal, or are gone
 };
 
 /// The other ranks.
@@ -171,6 +185,8 @@ public:
   void listening(int port, Time now);
   /// This rank cannot go on: rank 0 tells all.
   void fail(int status, const std::string &text);
+  /// Whether it has waited for rank 0 as long as it may.
+  bool gaveUp = false;
   /// The connection to rank 0, -1 before it has proven itself.
   int host() const { return hostLine; }
   /// Whether all ranks are on one host.
@@ -180,7 +196,7 @@ private:
   std::string lineKey() const override { return runKey; }
   void proven(int id, Line &line, Time now) override;
   void heard(int id, Line &line, const Channel::Message &message, Time now) override;
-  void faulty(int, Line &line, Channel::Fault fault) override;
+  void faulty(int, Line &line, Channel::Fault fault, Time now) override;
   void lost(int, Line &line, const std::string &why, Time now) override;
   bool tells(int id, Line &line, const std::string &why) override;
   void welcomed(PacketReader packet, Time now);
@@ -196,7 +212,9 @@ private:
   std::vector<Address> places;
   Time limit, nextCalls, peersUntil;
   std::string why = "nobody answers";
-  std::optional<Time> otherKey; ///< since when somebody there knows another secret
+  std::optional<Time>
+      foreignSince; ///< when somebody there first knew another secret or was of another version
+  Channel::Fault foreign = Channel::None;
   Time now, answerUntil{};
   int hostLine = -1;
   bool welcomeSeen = false, portsSeen = false;

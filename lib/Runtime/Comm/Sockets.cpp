@@ -13,6 +13,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
+#include <sys/un.h>
 
 namespace dsopt::runtime {
 
@@ -22,7 +23,7 @@ Socket::~Socket() {
 }
 
 std::string Address::text() const {
-  char name[INET6_ADDRSTRLEN] = "?";
+  char name[INET6_ADDRSTRLEN] = "this host";
   if (storage.ss_family == AF_INET)
     inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in &>(storage).sin_addr, name, sizeof name);
   else if (storage.ss_family == AF_INET6)
@@ -74,6 +75,15 @@ bool Address::unpack(const std::string &text) {
     std::memcpy(&reinterpret_cast<sockaddr_in6 &>(storage).sin6_addr, text.data() + 3, 16);
   setPort(number);
   return true;
+}
+
+Address localName(const std::string &text) {
+  Address address;
+  auto &name = reinterpret_cast<sockaddr_un &>(address.storage);
+  name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path + 1, text.data(), std::min(text.size(), sizeof name.sun_path - 1));
+  address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  return address;
 }
 
 std::vector<Address> resolveHost(const std::string &name) {

@@ -59,6 +59,8 @@ struct Address {
   socklen_t bytes = 0;
   std::string text() const; ///< "10.0.0.1" or "fe80::1", without the port
   bool loopback() const;
+  /// A name on this host, not an address of a network.
+  bool local() const { return storage.ss_family == AF_UNIX; }
   int port() const;
   void setPort(int port);
   /// For a packet, and back: false if the bytes are no address.
@@ -72,6 +74,8 @@ public:
   using std::runtime_error::runtime_error;
 };
 
+/// The address of a name in the abstract namespace of this host's sockets.
+Address localName(const std::string &name);
 /// The addresses of a name; throws Disconnected.
 std::vector<Address> resolveHost(const std::string &name);
 Address localAddress(const Socket &socket);

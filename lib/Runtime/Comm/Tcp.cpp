@@ -1,7 +1,9 @@
 //===- Tcp.cpp - the wire over sockets -------------------------------------===//
 
 #include "Comm/Tcp.h"
+#include "dsopt/Runtime/Error.h"
 #include "dsopt/Runtime/Fault.h"
+#include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
@@ -99,12 +101,7 @@ TcpLinks::TcpLinks(int rank, Met met, std::function<void()> ring)
       wire->ignore(0);
     wire->notice(met.failure->status, 0, met.failure->what());
   }
-  // Signals are the main thread's.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread = std::thread([this] { work(); });
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread = startThread([this] { work(); });
 }
 
 TcpLinks::~TcpLinks() {

@@ -12,7 +12,6 @@
 #include <optional>
 
 #include <poll.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace dsopt::runtime {
@@ -20,18 +19,13 @@ namespace {
 
 /// The name in the abstract namespace under which the first rank of a host hands out its memory.
 Address memoryName(const Met &met, int first) {
-  Address address;
-  auto &name = reinterpret_cast<sockaddr_un &>(address.storage);
-  name.sun_family = AF_UNIX;
   std::string text = "dsopt-" + std::to_string(first) + "-";
   // Everybody on this host can read such names: the key itself does not belong there.
   for (unsigned char byte : hmac(met.key, "memory")) {
     text += "0123456789abcdef"[byte >> 4];
     text += "0123456789abcdef"[byte & 15];
   }
-  std::memcpy(name.sun_path + 1, text.data(), text.size());
-  address.bytes = offsetof(sockaddr_un, sun_path) + 1 + text.size();
-  return address;
+  return localName(text);
 }
 
 bool isOwnUser(const Socket &socket) {
@@ -137,6 +131,8 @@ Joined joinWorld(const Meeting &meeting, const std::vector<int64_t> &arenaBytes)
     failure = Error(error.status, self + error.what(), error.quiet);
   } catch (const Disconnected &error) {
     failure = Error(StatusFailure, self + "handing over memory failed: " + error.what());
+  } catch (const std::exception &error) { // of memory, mostly
+    failure = Error(StatusFailure, self + messageOf(error));
   }
   joined.engine = makeWorldEngine(meeting.rank, std::move(met), joined.memory);
   if (!failure)

@@ -2,6 +2,7 @@
 
 #include "Core/AsyncSave.h"
 #include "Core/ThreadPool.h"
+#include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
@@ -63,8 +64,7 @@ void AsyncSave::start(std::function<void()> body) {
   done = false;
   failure = nullptr;
   try {
-    SignalsBlocked blocked;
-    thread = std::thread([this, body = std::move(body)] {
+    thread = startThread([this, body = std::move(body)] {
       placeThread(cpus);
       try {
         body();
@@ -74,9 +74,9 @@ void AsyncSave::start(std::function<void()> body) {
       done = true;
       engine.waker().ring();
     });
-  } catch (const std::system_error &error) {
+  } catch (...) {
     done = true;
-    throw Error(StatusFailure, std::string("a thread that saves cannot be started: ") + error.what());
+    throw;
   }
 }
 

@@ -3,6 +3,7 @@
 #include "Core/DiskMemory.h"
 #include "dsopt/Runtime/AtomicFile.h"
 #include "dsopt/Runtime/Mappings.h"
+#include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
@@ -39,12 +40,7 @@ DiskMemory::DiskMemory(std::string folder, int64_t bytes, int rank, const DiskOp
     throw;
   }
   registerMapping(memory, bytes, this->folder + " (the file of rank " + std::to_string(rank) + ")");
-  // Signals are the main thread's.
-  sigset_t all, old;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread = std::thread([this] { work(); });
-  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  thread = startThread([this] { work(); });
 }
 
 DiskMemory::~DiskMemory() {

@@ -3,6 +3,7 @@
 #include "Core/FirstTouch.h"
 #include "Core/ThreadPool.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
@@ -22,12 +23,15 @@ FirstTouch::FirstTouch(char *memory, int64_t bytes, int count, const std::vector
     : memory(memory), bytes(bytes) {
   if (bytes < kPiece)
     return;
-  SignalsBlocked blocked;
-  for (int thread = 0; thread < count; ++thread)
-    threads.emplace_back([this, cpus] {
-      placeThread(cpus);
-      touch();
-    });
+  try {
+    for (int thread = 0; thread < count; ++thread)
+      threads.push_back(startThread([this, cpus] {
+        placeThread(cpus);
+        touch();
+      }));
+  } catch (const Error &) {
+    // Those that there are touch all of it.
+  }
 }
 
 FirstTouch::~FirstTouch() {

@@ -2,6 +2,8 @@
 
 #include "Core/ThreadPool.h"
 #include "Core/Futex.h"
+#include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Process.h"
 
 #include <algorithm>
 #include <sched.h>
@@ -26,15 +28,22 @@ ThreadPool::ThreadPool(int threads, int spin, void (*init)(), const std::vector<
   placeThread(cpus);
   if (init)
     init();
-  SignalsBlocked blocked;
-  for (int i = 1; i < threads; ++i)
-    workers.emplace_back([this, i, init, cpus] {
-      placeThread(cpus);
-      work(i, init);
-    });
+  try {
+    for (int i = 1; i < threads; ++i)
+      workers.push_back(startThread([this, i, init, cpus] {
+        placeThread(cpus);
+        work(i, init);
+      }));
+  } catch (const Error &error) {
+    end();
+    throw Error(error.status, "of " + std::to_string(threads) + " threads of a rank (-threads) " +
+                                  std::to_string(workers.size() + 1) + " run: " + error.what());
+  }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { end(); }
+
+void ThreadPool::end() {
   ending = true;
   generation.fetch_add(1);
   futexWake(generation, 1 << 30, false);

@@ -22,21 +22,6 @@ namespace dsopt::runtime {
 /// it may.
 void placeThread(const std::vector<int> &cpus);
 
-/// Signals are the main thread's: what is started while this lives gets none.
-class SignalsBlocked {
-public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
-  SignalsBlocked(const SignalsBlocked &) = delete;
-
-private:
-  sigset_t before;
-};
-
 class ThreadPool {
 public:
   /// `spin`: pauses before a thread sleeps; 0 where threads outnumber CPUs. `init` runs first in every
@@ -114,6 +99,7 @@ private:
   }
   void run(Job job, void *context);
   void work(int thread, void (*init)());
+  void end();
 
   /// The next chunk of each thread's part.
   struct alignas(64) Taken {

@@ -4,6 +4,7 @@
 #include "MappedFile.h"
 #include "Npy.h"
 #include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/Process.h"
 #include "dsopt/Runtime/System.h"
 
 #include <algorithm>
@@ -198,8 +199,12 @@ static uint32_t checksum(const uint8_t *bytes, uint64_t count) {
       sums[block] = crc32_z(0, bytes + block * kBlock, sizeOf(block));
   };
   std::vector<std::thread> threads;
-  for (uint64_t i = 1; i < std::min<uint64_t>(blocks, std::thread::hardware_concurrency()); ++i)
-    threads.emplace_back(work);
+  try {
+    for (uint64_t i = 1; i < std::min<uint64_t>(blocks, std::thread::hardware_concurrency()); ++i)
+      threads.push_back(startThread(work));
+  } catch (const Error &) {
+    // Those that there are do all of it.
+  }
   work();
   for (std::thread &thread : threads)
     thread.join();

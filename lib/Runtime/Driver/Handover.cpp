@@ -10,9 +10,11 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <sstream>
+#include <utility>
+#include <vector>
 
 #include <fcntl.h>
-#include <sys/un.h>
 #include <unistd.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -28,23 +30,43 @@ constexpr int kNames = 16;
 constexpr seconds kReplaced(2), kTold(3);
 enum Answer : char { Given = 'G', Failed = 'F', Elsewhere = 'E' };
 
-/// What a rank says first.
+/// What a rank says first; `bytes` of what it wants follow, or of why it cannot go on.
 struct Greeting {
-  uint64_t what = 0;
-  int64_t rank = 0;
+  uint64_t bytes = 0;
+  int32_t rank = 0, status = StatusOk;
 };
+/// More of it than that is told by its hash.
+constexpr size_t kMostText = 64 << 10;
+
+std::string shortened(std::string what) {
+  if (what.size() > kMostText)
+    what = what.substr(0, kMostText - 100) + "\n" + std::to_string(XXH3_64bits(what.data(), what.size()));
+  return what;
+}
+
+/// The lines of one text that another one lacks: "-lr=1 -zero=2".
+std::string onlyIn(const std::string &text, const std::string &other) {
+  auto linesOf = [](const std::string &all) {
+    std::vector<std::string> lines;
+    std::istringstream stream(all);
+    for (std::string line; std::getline(stream, line);)
+      lines.push_back(line);
+    return lines;
+  };
+  std::vector<std::string> known = linesOf(other);
+  std::string result;
+  for (const std::string &line : linesOf(text))
+    if (std::find(known.begin(), known.end(), line) == known.end())
+      result += (result.empty() ? "" : " ") + line;
+  return result.empty() ? "nothing of the kind" : result;
+}
 
 Address nameOf(const std::string &job, int index) {
   std::string text = std::to_string(getuid()) + " " + job;
   char hash[64];
   std::snprintf(hash, sizeof hash, "dsopt-program-%016llx-%d",
                 static_cast<unsigned long long>(XXH3_64bits(text.data(), text.size())), index);
-  Address address;
-  auto &name = reinterpret_cast<sockaddr_un &>(address.storage);
-  name.sun_family = AF_UNIX;
-  std::memcpy(name.sun_path + 1, hash, std::strlen(hash)); // a name outside of all folders
-  address.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + std::strlen(hash));
-  return address;
+  return localName(hash);
 }
 
 bool isOwnUser(const Socket &socket) {
@@ -65,12 +87,12 @@ std::string listOf(const std::vector<int> &ranks) {
 class Handover::State {
 public:
   State(const std::string &job, const std::string &what, int rank, int size, seconds limit)
-      : job(job), greeting{XXH3_64bits(what.data(), what.size()), rank}, size(size), limit(limit) {
+      : job(job), what(shortened(what)), self(rank), size(size), limit(limit) {
     if (rank == 0)
       listen();
   }
 
-  bool makes() const { return greeting.rank == 0; }
+  bool makes() const { return self == 0; }
 
   int take() {
     sys::Clock::time_point until = sys::now() + limit;
@@ -86,7 +108,8 @@ public:
         }
         if (got == 1 && answer == Given)
           return receive(it->second);
-        if (got == 1 && answer == Failed)
+        told |= got == 1 && answer == Failed;
+        if (told)
           throw Error(statusOf(it->second), "the lowest rank of this host could not compile the program",
                       /*quiet=*/true);
         if (got != 1) {
@@ -98,11 +121,11 @@ public:
       // As long as one lives it may take its time.
       if (makers.empty() && sys::now() > until) {
         if (lost.empty())
-          throw LaunchError(StatusFailure, called() +
-                                               ": the lowest rank of this host, which compiles the "
-                                               "program for all, has not come within " +
-                                               std::to_string(limit.count()) + " s");
-        tellLate();
+          lost = "the lowest rank of this host, which compiles the program for all, has not come within " +
+                 std::to_string(limit.count()) + " s";
+        if (!trouble)
+          tellLate();
+        told = true;
         throw LaunchError(StatusFailure, called() + ": " + lost);
       }
       std::vector<pollfd> entries;
@@ -113,28 +136,66 @@ public:
   }
 
   void give(int file) {
-    std::vector<int> missing = serve(limit, [&](const Socket &taker) {
-      char answer = Given;
-      if (sys::send(taker.fd(), &answer, 1, MSG_NOSIGNAL) != 1)
-        throw Disconnected(std::strerror(errno));
-      sendDescriptor(taker, file);
-    });
+    std::map<int, Taker> takers = gather(limit);
+    std::vector<int> missing;
+    for (int rank = 1; rank < size; ++rank)
+      if (!takers.count(rank))
+        missing.push_back(rank);
+    for (auto &[rank, taker] : takers)
+      if (taker.greeting.status)
+        refuse(takers, taker.greeting.status,
+               "local rank " + std::to_string(rank) + " of this host: " + taker.what);
+      else if (taker.what != what)
+        refuse(takers, StatusInput,
+               "local rank " + std::to_string(rank) + " of this host was given " + onlyIn(taker.what, what) +
+                   ", local rank 0, which compiles for all, " + onlyIn(what, taker.what) +
+                   ": the ranks of a run need the same options");
     if (!missing.empty())
-      throw LaunchError(StatusFailure, "local " + listOf(missing) +
-                                           " of this host did not come for the program that its lowest rank "
-                                           "compiled within " +
-                                           std::to_string(limit.count()) + " s");
+      refuse(takers, StatusFailure,
+             "local " + listOf(missing) +
+                 " of this host did not come for the program that its lowest rank compiled within " +
+                 std::to_string(limit.count()) + " s");
+    for (auto &[rank, taker] : takers) {
+      char answer = Given;
+      // One that ended while it waited is missed where all ranks meet; it keeps nobody here.
+      try {
+        if (sys::send(taker.socket.fd(), &answer, 1, MSG_NOSIGNAL) == 1)
+          sendDescriptor(taker.socket, file);
+      } catch (const Disconnected &) {
+      }
+    }
   }
 
-  void fail(int status) {
-    serve(kTold, [&](const Socket &taker) {
-      char answer[] = {Failed, static_cast<char>(status)};
-      [[maybe_unused]] ssize_t sent = sys::send(taker.fd(), answer, sizeof answer, MSG_NOSIGNAL);
-    });
+  bool fail(int status, const std::string &text) {
+    if (std::exchange(told, true))
+      return true;
+    if (makes()) {
+      tell(gather(kTold), status);
+      return true;
+    }
+    what = shortened(text.empty() ? "it failed" : text);
+    trouble = status;
+    makers.clear();
+    try {
+      take();
+    } catch (const LaunchError &) {
+      return false; // there was no maker
+    } catch (const Error &error) {
+    }
+    return true;
   }
 
 private:
-  std::string called() const { return "local rank " + std::to_string(greeting.rank); }
+  /// A rank that has come.
+  struct Taker {
+    Socket socket;
+    std::string received; ///< Greeting, then what it wants
+    Greeting greeting;
+    std::string what;
+    sys::Clock::time_point since;
+  };
+
+  std::string called() const { return "local rank " + std::to_string(self); }
 
   void listen() {
     for (int index = 0; index < kNames && !listener; ++index)
@@ -149,7 +210,7 @@ private:
   void tellLate() {
     makers.clear();
     listen();
-    fail(StatusFailure);
+    tell(gather(kTold), StatusFailure);
   }
 
   /// Whoever listens under a name of this job.
@@ -160,7 +221,10 @@ private:
       Socket maker = beginConnect(nameOf(job, index));
       if (!maker || !isOwnUser(maker))
         continue;
-      if (sys::send(maker.fd(), &greeting, sizeof greeting, MSG_NOSIGNAL) == sizeof greeting)
+      Greeting greeting{what.size(), self, trouble};
+      std::string text(reinterpret_cast<const char *>(&greeting), sizeof greeting);
+      text += what;
+      if (sys::send(maker.fd(), text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()))
         makers.emplace(index, std::move(maker));
     }
   }
@@ -182,68 +246,107 @@ private:
     return status >= StatusInput && status <= StatusInterrupted ? status : int(StatusFailure);
   }
 
-  /// Answers the others as they come; those that did not in time.
-  template <typename Reply> std::vector<int> serve(seconds most, Reply reply) {
-    struct Taker {
-      Socket socket;
-      Greeting greeting;
-      size_t received = 0;
-    };
-    std::vector<Taker> takers;
-    std::vector<bool> served(size);
-    served[0] = served[greeting.rank] = true;
+  /// The others by their numbers, all or those that have come in time. One that wants something else may be
+  /// of another job with the same name: it stands for its number only where nobody else does for a while.
+  std::map<int, Taker> gather(seconds most) {
+    std::map<int, Taker> right, others;
+    std::vector<Taker> unknown;
     for (auto end = sys::now() + most;;) {
-      std::vector<int> missing;
-      for (int rank = 0; rank < size; ++rank)
-        if (!served[rank])
-          missing.push_back(rank);
-      if (missing.empty() || sys::now() >= end)
-        return missing;
+      auto now = sys::now();
+      int counted = 1;
+      for (int rank = 0; rank < size; ++rank) {
+        auto other = others.find(rank);
+        counted += right.count(rank) || (other != others.end() && now - other->second.since > kReplaced);
+      }
+      if (counted >= size || now >= end) {
+        right.merge(others);
+        return right;
+      }
       std::vector<pollfd> entries{{listener.fd(), POLLIN, 0}};
-      for (Taker &taker : takers)
+      for (Taker &taker : unknown)
         entries.push_back({taker.socket.fd(), POLLIN, 0});
       sys::poll(entries.data(), entries.size(), 50);
       while (Socket socket = acceptNow(listener))
         if (isOwnUser(socket))
-          takers.push_back({std::move(socket), {}, 0});
-      for (size_t i = 0; i < takers.size();) {
-        Taker &taker = takers[i];
-        ssize_t got = sys::recv(taker.socket.fd(), reinterpret_cast<char *>(&taker.greeting) + taker.received,
-                                sizeof(Greeting) - taker.received, MSG_DONTWAIT);
-        bool waits = got < 0 && (errno == EAGAIN || errno == EINTR);
-        taker.received += std::max<ssize_t>(got, 0);
-        if (waits || (got > 0 && taker.received < sizeof(Greeting))) {
+          unknown.push_back({std::move(socket), "", {}, "", {}});
+      for (size_t i = 0; i < unknown.size();) {
+        if (hears(unknown[i])) {
           ++i;
           continue;
         }
-        if (got > 0)
-          answer(taker.socket, taker.greeting, served, reply);
-        std::swap(taker, takers.back());
-        takers.pop_back();
+        Taker taker = std::move(unknown[i]);
+        std::swap(unknown[i], unknown.back());
+        unknown.pop_back();
+        int rank = taker.greeting.rank;
+        bool differs = taker.what != what || taker.greeting.status;
+        if (taker.what.empty() || rank < 0 || rank >= size || rank == self)
+          answerElsewhere(taker);
+        else if (differs)
+          replace(others, rank, std::move(taker));
+        else
+          replace(right, rank, std::move(taker));
       }
+      for (auto &[rank, taker] : right)
+        if (auto other = others.find(rank); other != others.end()) {
+          answerElsewhere(other->second);
+          others.erase(other);
+        }
     }
   }
 
-  template <typename Reply>
-  void answer(const Socket &socket, const Greeting &other, std::vector<bool> &served, Reply reply) {
-    if (other.what != greeting.what || other.rank < 1 || other.rank >= size) {
-      char answer = Elsewhere;
-      [[maybe_unused]] ssize_t sent = sys::send(socket.fd(), &answer, 1, MSG_NOSIGNAL);
-      return;
+  static void replace(std::map<int, Taker> &takers, int rank, Taker taker) {
+    taker.since = sys::now();
+    takers.erase(rank);
+    takers.emplace(rank, std::move(taker));
+  }
+
+  /// Takes what has come; whether more is to come.
+  static bool hears(Taker &taker) {
+    char buffer[4096];
+    while (true) {
+      ssize_t got = sys::recv(taker.socket.fd(), buffer, sizeof buffer, MSG_DONTWAIT);
+      if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return true;
+      if (got <= 0)
+        return false;
+      taker.received.append(buffer, got);
+      if (taker.received.size() < sizeof(Greeting))
+        continue;
+      std::memcpy(&taker.greeting, taker.received.data(), sizeof(Greeting));
+      if (taker.greeting.bytes > kMostText)
+        return false;
+      if (taker.received.size() < sizeof(Greeting) + taker.greeting.bytes)
+        continue;
+      taker.what = taker.received.substr(sizeof(Greeting));
+      return false;
     }
-    // One that ended while it waited is missed where all ranks meet; it keeps nobody here.
-    served[other.rank] = true;
-    try {
-      reply(socket);
-    } catch (const Disconnected &) {
+  }
+
+  static void answerElsewhere(const Taker &taker) {
+    char answer = Elsewhere;
+    [[maybe_unused]] ssize_t sent = sys::send(taker.socket.fd(), &answer, 1, MSG_NOSIGNAL);
+  }
+
+  static void tell(const std::map<int, Taker> &takers, int status) {
+    for (auto &[rank, taker] : takers) {
+      char answer[] = {Failed, static_cast<char>(status)};
+      [[maybe_unused]] ssize_t sent = sys::send(taker.socket.fd(), answer, sizeof answer, MSG_NOSIGNAL);
     }
+  }
+
+  [[noreturn]] void refuse(const std::map<int, Taker> &takers, int status, const std::string &text) {
+    tell(takers, status);
+    told = true;
+    throw LaunchError(status, text);
   }
 
   const std::string job;
-  const Greeting greeting;
-  const int size;
+  std::string what;       ///< a taker's `trouble` instead, if there is one
+  int trouble = StatusOk; ///< why a taker cannot go on
+  const int self, size;   ///< among the ranks of this host
   const seconds limit;
   Socket listener;
+  bool told = false;            ///< the others know that there is nothing to take
   std::map<int, Socket> makers; ///< of a taker, by the number of the name
 };
 
@@ -258,6 +361,6 @@ void Handover::give(int file) {
   fault::point("handover.give");
   state->give(file);
 }
-void Handover::fail(int status) { state->fail(status); }
+bool Handover::fail(int status, const std::string &text) { return state->fail(status, text); }
 
 } // namespace dsopt::runtime

@@ -79,10 +79,15 @@ static Joined joinLaunched(const Run &run) {
     return joined;
   }
   Meeting meeting = meetingOf(launch, run.settings.insecure);
+  auto tell = [&](const Error &error) {
+    return Error(error.status, error.what(), tellOthers(launch, run.settings.insecure, error, false));
+  };
   try {
     meeting.record = recordOf(run);
   } catch (const Error &error) {
-    throw Error(error.status, error.what(), tellOthers(launch, run.settings.insecure, error, false));
+    throw tell(error);
+  } catch (const std::exception &error) { // of memory, mostly
+    throw tell(Error(StatusFailure, messageOf(error)));
   }
   meeting.peers = peersOf(program, launch.rank);
   return joinWorld(meeting, arenasOf(program));
@@ -158,8 +163,8 @@ void dsopt::runtime::runLaunched(Run &run) {
     joined.engine->fail(error.status, error.quiet);
     throw Error(error.status, error.what(), /*quiet=*/true);
   } catch (const std::exception &error) { // of memory, mostly
-    printError(describeRank(run.program(), joined.engine->rank()) + ": " + error.what());
+    printError(describeRank(run.program(), joined.engine->rank()) + ": " + messageOf(error));
     joined.engine->fail(StatusFailure, /*quiet=*/false);
-    throw Error(StatusFailure, error.what(), /*quiet=*/true);
+    throw Error(StatusFailure, messageOf(error), /*quiet=*/true);
   }
 }

@@ -117,7 +117,7 @@ private:
       recurs = error.recurs;
     } catch (const std::exception &error) {
       result = StatusFailure;
-      message = describeRank(run.program(), rank) + ": " + error.what();
+      message = describeRank(run.program(), rank) + ": " + messageOf(error);
     }
     if (!message.empty())
       handOver((quiet ? kQuiet : recurs ? kRecurs : kLoud) + from + message.substr(0, 4000) + '\0');

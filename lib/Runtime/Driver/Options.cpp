@@ -1,6 +1,7 @@
 //===- Options.cpp - parses a command line against the table -------------===//
 
 #include "dsopt/Runtime/Options.h"
+#include "dsopt/Runtime/JsonText.h"
 
 #include <algorithm>
 #include <cctype>
@@ -438,6 +439,34 @@ int64_t ParsedOptions::integer(const std::string &name, int64_t otherwise) const
   bool isNumber =
       row && row->kind == OptionKind::Bytes ? parseBytes(value, result) : parseSize(value, 1000, result);
   return isNumber ? result : otherwise;
+}
+
+std::string ParsedOptions::meaning(const OptionRow &row) const {
+  std::string value = text(row.name);
+  switch (row.kind) {
+  case OptionKind::Flag:
+    return has(row.name) ? "given" : "not given";
+  case OptionKind::Count:
+  case OptionKind::Bytes:
+  case OptionKind::Integer:
+    return value.empty() ? "not given" : std::to_string(integer(row.name));
+  case OptionKind::Number:
+    return value.empty() ? "not given" : jsonNumber(number(row.name), 17);
+  case OptionKind::NumberPair: {
+    auto [first, second] = numberPair(row.name);
+    return value.empty() ? "not given" : jsonNumber(first, 17) + "," + jsonNumber(second, 17);
+  }
+  default:
+    return value.empty() ? "not given" : value;
+  }
+}
+
+AmongRanks dsopt::runtime::amongRanks(const std::string &name) {
+  static const std::set<std::string> contents = {"data", "eval-data", "weights", "steps", "epochs", "run-on"};
+  static const std::set<std::string> own = {"log",        "log-every", "trace",     "compare",
+                                            "quiet",      "threads",   "nvme-path", "aio",
+                                            "cuda-graph", "launcher",  "insecure"};
+  return contents.count(name) ? AmongRanks::Contents : own.count(name) ? AmongRanks::Own : AmongRanks::Equal;
 }
 
 double ParsedOptions::number(const std::string &name, double otherwise) const {

@@ -191,7 +191,7 @@ void endLog(MetricsLog &log, int64_t steps, const std::exception &failure) {
   auto *error = dynamic_cast<const Error *>(&failure);
   bool interrupted = error && error->status == StatusInterrupted;
   int rank = error && (error->quiet || error->rank >= 0) ? error->rank : 0;
-  log.end(failureRecord(steps, interrupted ? "interrupted" : "failed", rank, failure.what()));
+  log.end(failureRecord(steps, interrupted ? "interrupted" : "failed", rank, messageOf(failure)));
 }
 } // namespace
 

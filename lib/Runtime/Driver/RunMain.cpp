@@ -30,15 +30,18 @@ static void refuseStream(const DataSource &data, const std::string &option) {
                                  "or files of tokens");
 }
 
-/// What is wrong with the command line or the number of ranks is wrong for all of them: under MPI the first
-/// says it. Other launched ranks tell rank 0.
+/// What is wrong with the command line or the number of ranks mostly is wrong for all of them: under MPI,
+/// which ends all when one has ended, the first says it, and another one only if that has not happened. Other
+/// launched ranks tell rank 0.
 template <typename Body> static auto saidByFirst(const Launch &launch, Body body) {
   try {
     return body();
   } catch (const LaunchError &) {
     throw;
-  } catch (const Error &error) {
-    throw Error(error.status, error.what(), launch.launcher == Launcher::Mpi && launch.rank > 0);
+  } catch (const Error &) {
+    if (launch.launcher == Launcher::Mpi && launch.rank > 0)
+      sleep(2);
+    throw;
   }
 }
 
@@ -212,8 +215,8 @@ int dsopt::runtime::runMain(int argc, char **argv) {
                  error.what());
     status = error.status;
   } catch (const std::exception &error) {
-    printError(error.what());
-    tellOthers(reach.launch, reach.insecure, Error(StatusFailure, error.what()), /*isSaid=*/true);
+    printError(messageOf(error));
+    tellOthers(reach.launch, reach.insecure, Error(StatusFailure, messageOf(error)), /*isSaid=*/true);
   }
   std::fflush(nullptr);
   return status;

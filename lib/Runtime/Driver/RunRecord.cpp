@@ -16,7 +16,9 @@
 namespace dsopt::runtime {
 namespace {
 
-constexpr int64_t kSampleBytes = 4096;
+constexpr int64_t kSampleBytes = 4096, kPieceBytes = 1 << 20;
+/// Files of one option that are read whole, in all; of larger ones there are samples.
+constexpr int64_t kWholeBytes = 64 << 20;
 /// Of one file, and of all files that one option names.
 constexpr int64_t kMostSamples = 16, kAllSamples = 1024;
 /// Files with entries of their own; the others share one.
@@ -41,24 +43,27 @@ struct FileSamples {
   uint64_t hash = 0;
 };
 
-/// The file's beginning, its end and places spread between them.
-FileSamples sample(const std::string &path, int64_t samples) {
+/// The file's beginning, its end and places spread between them; all of one with at most `whole` bytes.
+FileSamples sample(const std::string &path, int64_t samples, int64_t whole) {
   FileSamples result;
   int file = sys::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info{};
   if (file >= 0 && sys::fstat(file, &info) == 0) {
     result.bytes = info.st_size;
-    int64_t size = std::min<int64_t>(kSampleBytes, info.st_size), last = info.st_size - size;
-    std::string bytes(size * samples, '\0');
+    bool isWhole = info.st_size <= whole;
+    if (isWhole)
+      samples = (info.st_size + kPieceBytes - 1) / kPieceBytes;
+    std::string bytes(std::min<int64_t>(isWhole ? kPieceBytes : kSampleBytes, info.st_size), '\0');
+    int64_t size = static_cast<int64_t>(bytes.size()), last = info.st_size - size;
     for (int64_t i = 0; i < samples; ++i) {
       int64_t at = samples > 1 ? static_cast<int64_t>(static_cast<double>(last) * i / (samples - 1)) : 0;
-      if (!readFully(file, at, bytes.data() + i * size, size)) {
+      if (!readFully(file, at, bytes.data(), size)) {
         std::string why = errno ? std::strerror(errno) : "it became shorter";
         sys::close(file);
         throw Error(StatusFailure, path + ": cannot be read: " + why);
       }
+      result.hash = XXH3_64bits_withSeed(bytes.data(), bytes.size(), result.hash);
     }
-    result.hash = XXH3_64bits(bytes.data(), bytes.size());
   }
   if (file >= 0)
     sys::close(file);
@@ -75,31 +80,11 @@ void addOptions(Record &record, const Run &run) {
     add(record, "option " + name, "-" + name + " is", value);
   };
   auto flag = [&](const std::string &name, bool given) { option(name, given ? "given" : "not given"); };
-  for (const auto &[name, value] : optionsOf(run.program(), settings.options))
+  for (const auto &[name, value] : settings.alike)
     option(name, value);
-  option("token-bytes", std::to_string(settings.tokens.bytes));
-  option("token-input", settings.tokens.input.empty() ? "not given" : settings.tokens.input);
-  option("label-input", settings.tokens.label.empty() ? "not given" : settings.tokens.label);
-  flag("labels=shifted", settings.tokens.shifted);
-  flag("pad", settings.pad);
-  flag("shuffle", settings.options.shuffle);
-  flag("eval", settings.evaluates);
   flag("eval-data", !settings.evalData.empty());
-  option("eval-every", std::to_string(settings.evalEvery));
-  option("eval-batches", std::to_string(settings.evalBatches));
-  flag("save", !settings.save.empty());
-  option("save-every", std::to_string(settings.saveEvery));
-  flag("save-async", settings.saveAsync);
-  flag("resume", !settings.resume.empty());
-  flag("resume-new-batch", settings.resumeNewBatch);
-  for (auto [name, value] :
-       {std::pair("log", &settings.log), std::pair("save-weights", &settings.saveWeights),
-        std::pair("save-onnx", &settings.saveOnnx), std::pair("save-outputs", &settings.saveOutputs),
-        std::pair("trace", &settings.trace)})
-    flag(name, !value->empty());
-  flag("breakdown", settings.breakdown);
-  flag("report=kernels", settings.reportKernels);
-  flag("log-norms", settings.options.logNorms);
+  flag("log", !settings.log.empty());
+  flag("trace", !settings.trace.empty());
   add(record, "option steps in all", "the steps to train are", std::to_string(settings.steps));
 }
 
@@ -113,7 +98,7 @@ void addFiles(Record &record, const std::string &kind, const std::string &option
   int64_t samples = std::clamp<int64_t>(kAllSamples / count, 2, kMostSamples);
   std::string others;
   for (size_t i = 0; i < paths.size(); ++i) {
-    FileSamples file = sample(paths[i], samples);
+    FileSamples file = sample(paths[i], samples, kWholeBytes / count);
     std::string size = file.bytes < 0 ? "no bytes that can be read" : bytesText(file.bytes);
     std::string name = paths[i].substr(paths[i].rfind('/') + 1), number = kind + " " + std::to_string(i);
     if (i >= kNamedFiles) {
@@ -134,19 +119,24 @@ Record recordOf(const Run &run) {
   const Program &program = run.program();
   ProgramObject::Identity identity = run.object.identity();
   Record record;
-  // Before the program, which is another one then: the ranks of an executable may choose differently.
+  // Before the program, which is another one then: the ranks of an executable may choose differently, and
+  // what dsopt -run compiles has its options in it.
   add(record, "target", "its target (-run-on) is", program.target);
-  add(record, "program", "it is",
-      (program.model.empty() ? std::string("a program") : program.model) + " for " + describeWorld(program) +
-          " ranks, dsopt " + program.dsopt + ", table " + hexOf(identity.table));
+  addOptions(record, run);
+  record.push_back({"program", "it is",
+                    (program.model.empty() ? std::string("a program") : program.model) + " for " +
+                        describeWorld(program) + " ranks, dsopt " + program.dsopt + ", table " +
+                        hexOf(identity.table),
+                    "made by " + dsoptCommand(program, {})});
   add(record, "build", "its code has the hash", hexOf(identity.code));
+  if (run.data.streams())
+    add(record, "data stream", "-data is", run.settings.data);
   addFiles(record, "data", "-data", filesOf(run.settings.data));
   if (!run.settings.evalData.empty())
     addFiles(record, "eval-data", "-eval-data", filesOf(run.settings.evalData));
   // The model's own weights are in the table by their hashes.
   if (const std::string &weights = run.settings.options.weights.file; !weights.empty())
     addFiles(record, "weights", "-weights", {weights});
-  addOptions(record, run);
   return record;
 }
 

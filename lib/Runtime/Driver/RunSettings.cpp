@@ -337,6 +337,9 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
     throw Error(StatusInput, "-report=import is dsopt's: a trained program has no model to import");
   settings.quiet = options.has("quiet");
   settings.insecure = options.has("insecure");
+  for (const OptionRow &row : optionTable())
+    if (row.use == OptionUse::Run && amongRanks(row.name) == AmongRanks::Equal)
+      settings.alike.push_back({row.name, options.meaning(row)});
   struct stat info;
   if (std::string path = options.text("weights"); !path.empty()) {
     if (sys::stat(path.c_str(), &info) != 0)

@@ -41,6 +41,8 @@ struct RunSettings {
   int64_t restarts = 0;                      ///< of the ranks that are started here
   bool appendsLog = false;                   ///< the log is this run's, of before a restart
   std::string commandLine;                   ///< this run's
+  /// Options that all ranks have alike: name, and value in one spelling.
+  std::vector<std::pair<std::string, std::string>> alike;
 };
 
 /// What the command line and the values compiled in say together. An Error of status 1 says what is wrong.

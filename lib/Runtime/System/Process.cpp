@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <string>
+#include <system_error>
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -47,6 +50,24 @@ void prepareProcess() {
       sys::open("/dev/null", O_RDWR);
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
+}
+
+std::thread startThread(std::function<void()> body) {
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  int problem = 0;
+  try {
+    thread = std::thread(std::move(body));
+  } catch (const std::system_error &error) {
+    problem = error.code().value();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (problem)
+    throw Error(StatusFailure, std::string("a thread cannot be started: ") + std::strerror(problem) +
+                                   " (limits of processes or memory: ulimit -u, ulimit -v)");
+  return thread;
 }
 
 int64_t raiseDescriptorLimit(int64_t wanted) {

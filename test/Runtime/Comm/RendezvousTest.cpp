@@ -130,6 +130,46 @@ TEST(Rendezvous, AnotherSecretIsSaid) {
   EXPECT_NE(simulation.machine(0).refusal->text.find("did not know the secret"), std::string::npos);
 }
 
+/// Who calls again and again with another secret is a rank that is missing: nobody waits for it to the end.
+TEST(Rendezvous, AnotherSecretEndsAllSoon) {
+  for (int rank : {0, 2}) {
+    Simulation simulation(1, 4, {});
+    for (Meeting &meeting : simulation.meetings)
+      meeting.limit = seconds(60);
+    simulation.meetings[rank].secret = "another text";
+    ASSERT_TRUE(simulation.run(seconds(14))) << rank;
+    for (int other = 0; other < 4; ++other) {
+      ASSERT_TRUE(simulation.machine(other).refusal) << other;
+      EXPECT_EQ(simulation.machine(other).refusal->status, StatusInput);
+      EXPECT_NE(simulation.machine(other).refusal->text.find("DSOPT_SECRET"), std::string::npos);
+    }
+  }
+}
+
+/// A visitor with another secret who soon leaves keeps nobody from waiting for a rank that is late.
+TEST(Rendezvous, AShortVisitEndsNothing) {
+  Faults faults;
+  faults.strangers = 40;
+  Simulation simulation(5, 4, faults);
+  simulation.faults.dies = 3;
+  for (Meeting &meeting : simulation.meetings)
+    meeting.limit = seconds(20);
+  EXPECT_FALSE(simulation.run(seconds(18)));
+  ASSERT_TRUE(simulation.run(seconds(6)));
+  EXPECT_NE(simulation.machine(0).refusal->text.find("within 20 s"), std::string::npos);
+}
+
+/// What is wrong with one is not kept for another that never comes.
+TEST(Rendezvous, NobodyIsWaitedForToBeTold) {
+  Simulation simulation(1, 4, {});
+  for (Meeting &meeting : simulation.meetings)
+    meeting.limit = seconds(60);
+  simulation.meetings[2].record[0].value = "0.2";
+  simulation.faults.dies = 3;
+  ASSERT_TRUE(simulation.run(seconds(8)));
+  expectRefused(simulation, StatusInput, "-lr is 0.2, there 0.1");
+}
+
 TEST(Rendezvous, AMissingRankIsNamed) {
   Simulation simulation(1, 4, {});
   simulation.faults.dies = 3;
@@ -336,6 +376,25 @@ TEST(Channel, AnotherJobIsTold) {
   shake(caller, listener);
   EXPECT_EQ(caller.fault(), Channel::OtherJob);
   EXPECT_EQ(listener.fault(), Channel::OtherJob);
+}
+
+/// Each side of two versions knows it from the other's first bytes; what only begins alike is no rank.
+TEST(Channel, AnotherVersionIsTold) {
+  Channel caller(Channel::Caller, "key", 1, randomBytes(), 100),
+      listener(Channel::Listener, "key", 1, randomBytes(), 100),
+      other(Channel::Listener, "key", 1, randomBytes(), 100);
+  std::string greeting = caller.out;
+  size_t version = greeting.find('\n') - 1;
+  greeting[version] = '9';
+  listener.receive(greeting);
+  EXPECT_EQ(listener.fault(), Channel::OtherVersion);
+  std::string answer = listener.out;
+  ASSERT_EQ(answer, caller.out.substr(0, answer.size()));
+  answer[version] = '9';
+  caller.receive(answer);
+  EXPECT_EQ(caller.fault(), Channel::OtherVersion);
+  other.receive("dsopt rants 3\n" + greeting);
+  EXPECT_EQ(other.fault(), Channel::NoRank);
 }
 
 /// A listener says nothing that depends on its key before the caller has proven that he knows it.

@@ -103,11 +103,49 @@ TEST(Handover, ADeadMakerEndsAll) {
 }
 
 TEST(Handover, AFailedMakerSaysSo) {
-  pid_t maker = startMaker(job(), 3, [](Handover &handover) { handover.fail(StatusInput); });
+  pid_t maker = startMaker(job(), 3, [](Handover &handover) { handover.fail(StatusInput, ""); });
   std::vector<pid_t> takers{startTaker(job(), 1, 3), startTaker(job(), 2, 3)};
   for (pid_t taker : takers)
     EXPECT_EQ(statusOf(taker), Quiet + StatusInput);
   EXPECT_EQ(statusOf(maker), 0);
+}
+
+/// The maker's words to `give`.
+pid_t startRefusing(const std::string &job, const std::string &words) {
+  return start([=]() -> int {
+    try {
+      Handover(job, "dsopt of 3 ranks\n-lr=1\n-zero=2", 0, 3, seconds(20)).give(fileOf("bytes"));
+    } catch (const LaunchError &error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+      return ::testing::Test::HasFailure() ? 97 : error.status;
+    }
+    return 96;
+  });
+}
+
+TEST(Handover, WhatOneWantsOtherwiseIsNamed) {
+  auto began = std::chrono::steady_clock::now();
+  pid_t maker =
+      startRefusing(job(), "local rank 2 of this host was given -lr=2 -shuffle, local rank 0, which "
+                           "compiles for all, -lr=1: the ranks");
+  std::vector<pid_t> takers{startTaker(job(), 1, 3, "dsopt of 3 ranks\n-lr=1\n-zero=2"),
+                            startTaker(job(), 2, 3, "dsopt of 3 ranks\n-lr=2\n-zero=2\n-shuffle")};
+  for (pid_t taker : takers)
+    EXPECT_EQ(statusOf(taker), Quiet + StatusInput);
+  EXPECT_EQ(statusOf(maker), StatusInput);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(10));
+}
+
+TEST(Handover, ATakersTroubleIsSaidByTheMaker) {
+  pid_t maker = startRefusing(job(), "local rank 2 of this host: unknown option -no-such");
+  pid_t taker = startTaker(job(), 1, 3, "dsopt of 3 ranks\n-lr=1\n-zero=2");
+  std::string name = job();
+  pid_t troubled = start([name] {
+    return Handover(name, "", 2, 3, seconds(20)).fail(StatusFailure, "unknown option -no-such") ? 5 : 6;
+  });
+  EXPECT_EQ(statusOf(taker), Quiet + StatusFailure);
+  EXPECT_EQ(statusOf(troubled), 5);
+  EXPECT_EQ(statusOf(maker), StatusFailure);
 }
 
 TEST(Handover, AMakerTakesTheDeadOnesPlace) {
