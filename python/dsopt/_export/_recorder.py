@@ -7,7 +7,6 @@ shared. Where a gradient ends, an operation says so.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -21,7 +20,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from .._compat import (buffers_of, changes_of, derivatives_module, destination_of, reads_of, storage_key, tensor_module, tree_leaves,
                        tree_map)
 from . import _operators as operators
-from ._graph import is_the_models
+from ._graph import place_of
 from ._quantize import modules_instead, switches_of
 from ._random import Draws, is_random
 from ._refused import Refused
@@ -126,16 +125,11 @@ class Seeing(TorchFunctionMode):
     def place(self) -> str:
         """Where the model calls: "model.py:42, module 'encoder.layers.0'"."""
         frame: Optional[FrameType] = sys._getframe(1)
-        line = module = None
-        while frame is not None and (line is None or module is None):
-            path = frame.f_code.co_filename
-            if line is None and is_the_models(path):
-                line = f"{os.path.basename(path)}:{frame.f_lineno}"
-            owner = frame.f_locals.get("self")
-            if module is None and isinstance(owner, torch.nn.Module) and self.modules.get(id(owner)):
-                module = self.modules[id(owner)]
+        line, module = place_of(frame) or "forward", ""
+        while frame is not None and not module:
+            module = self.modules.get(id(frame.f_locals.get("self")), "")
             frame = frame.f_back
-        return (line or "forward") + (f", module '{module}'" if module else "")
+        return line + (f", module '{module}'" if module else "")
 
     def decide(self, function: Any, arguments: Any, keywords: Any) -> Any:
         """A value that leaves the graph."""

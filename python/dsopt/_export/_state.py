@@ -12,7 +12,7 @@ import torch
 
 from .._compat import buffers_of
 from .._generators import GLOBAL, is_generator, set_state, state_of
-from ._graph import is_the_models
+from ._graph import is_code_of_users, is_the_models
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (list, dict, set, collections.deque)
@@ -159,11 +159,6 @@ def _is_users(value: Any) -> bool:
     return file is not None and is_the_models(file)
 
 
-def is_code_of_users(code: Any) -> bool:
-    name: str = code.co_filename
-    return not name.startswith("<frozen") and (name.startswith("<") or is_the_models(name))
-
-
 class State:
     """All that a model's forward can reach and change, as it is now: buffers, attributes of modules and of the objects
     that these hold, containers, arrays, generators, iterators, and what the globals and closures of its code name."""
@@ -267,16 +262,19 @@ class State:
 
     def _space(self, space: Dict[str, Any], path: Callable[[str], str], what: str, owner: Any, skip: Any = (),
                only: Any = None, set_: Any = None) -> None:
-        """A dict of names."""
+        """A dict of names; one that makes something else of what it has, as registries of classes do, is read for what it has."""
+        raw: Any = dict if isinstance(space, dict) else type(space)
+
         def now() -> Dict[str, Any]:
-            return {name: space[name] for name in (only if only is not None else list(space)) if name in space and name not in skip}
+            return {name: raw.__getitem__(space, name) for name in (only if only is not None else list(raw.__iter__(space)))
+                    if raw.__contains__(space, name) and name not in skip}
 
         def load(saved: Dict[str, Any]) -> None:
             for name in list(now()):
                 if name not in saved:
                     delete(name)
             for name, value in saved.items():
-                if space.get(name, _ABSENT) is not value:
+                if raw.get(space, name, _ABSENT) is not value:
                     put(name, value)
 
         # Dicts that forbid changes, as outputs of models do, are changed by what they are made of.
