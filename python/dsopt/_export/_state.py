@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 import numpy as np
 import torch
 
-from .._compat import buffers_of
+from .._compat import buffers_of, forward_hooks_of
 from .._generators import GLOBAL, is_generator, set_state, state_of
 from ._graph import is_code_of_users, is_the_models
 
@@ -165,6 +165,7 @@ class State:
 
     def __init__(self, model: Any, code: Any = ()):
         self.buffers: List[Tuple[Any, str, str, Any, Any]] = []
+        self.hooks: List[Tuple[Dict[int, Any], Dict[int, Any]]] = []
         self.kept: List[Kept] = []
         self.iterators: List[Tuple[Callable[[Any], None], Watched, str]] = []
         self.generators: List[Tuple[Callable[[Any], None], Any]] = []
@@ -178,6 +179,7 @@ class State:
             for name, buffer in buffers_of(module).items():
                 if buffer is not None:
                     self.buffers.append((module, name, prefix + name, buffer, buffer.detach().clone()))
+            self.hooks.extend((hooks, dict(hooks)) for hooks in forward_hooks_of(module))
             self._names(module, prefix, "attribute")
             self._classes(type(module))
         for name, generator in GLOBAL.items():
@@ -429,6 +431,10 @@ class State:
     def restore(self) -> None:
         """Makes everything as it was."""
         self.restore_buffers()
+        for hooks, saved in self.hooks:  # what records outputs registers them in its first call
+            if list(hooks) != list(saved):
+                hooks.clear()
+                hooks.update(saved)
         for one in self.kept:
             one.restore()
         for _, watched, _ in self.iterators:
