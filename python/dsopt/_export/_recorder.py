@@ -293,9 +293,13 @@ class Recorder(Seeing):
         stopped = operators.stop_gradient(value)
         for carrier in carriers:
             if storage(carrier) == storage(value):
-                self._severed[storage(stopped)] = self.parameter_of(carrier)
-                self._kept.append(stopped)
+                self.sever(stopped, self.parameter_of(carrier))
         return stopped
+
+    def sever(self, tensor: Any, parameter: str = "") -> None:
+        """Notes a tensor that shares its memory in PyTorch, and has its own here: it cannot be changed in place."""
+        self._severed[storage(tensor)] = parameter
+        self._kept.append(tensor)
 
     def change(self, function: Any, arguments: Any, keywords: Any) -> Any:
         """A function that changes its first argument, or `out`."""
@@ -330,7 +334,7 @@ class Recorder(Seeing):
                           "change here: make it a buffer, or change it between steps")
         if severed is not None:
             raise Refused(f"{self.place()} changes in place what shares its memory with a tensor that has a gradient "
-                          "(by detach(), .data or a view under no_grad()): clone it first")
+                          "(by detach(), .data, as_strided() or a view under no_grad()): clone it first")
 
     def _refuse_hook(self) -> None:
         raise Refused(f"{self.place()} registers a hook on a gradient, which no file can hold: write it as the "
