@@ -125,9 +125,21 @@ def moved(m, x, y):
     return F.cross_entropy(m.o(F.gelu(m.a(x)).double()), y)
 
 
+def experts(m, x, y):
+    """Each expert over the rows that chose it."""
+    h, total = m.a(x), 0
+    chosen = F.one_hot(m.o(h).argmax(-1), 4)
+    for e in chosen.sum(0).nonzero():
+        (rows,) = torch.where(chosen[:, e[0]])
+        total = total + F.cross_entropy(m.o(h[rows] * 2), y[rows])
+    return total
+
+
 gram = lambda m, x: m.a.weight @ m.a.weight.T + 10 * torch.eye(8)  # noqa: E731
 CASES = {
     "packed": (packed, {"r": nn.GRU(1, 8, batch_first=True)}, ["packs sequences", "padded batch"]),
+    "experts": (experts, {}, ["nonzero gives as many elements as the data decide", "weights that are zero"]),
+    "chosen rows": (lambda m, x, y: F.cross_entropy(scores(m, x)[y > 1], y[y > 1]), {}, ["__getitem__ gives as many", "torch.where(mask, x, 0)"]),
     "memory before": (lambda m, x, y: m.o(m.a(x)[1:].as_strided((2, 8), (8, 1), 0)).sum(), {}, ["no element of the tensor", "x.contiguous()"]),
     "rows between": (lambda m, x, y: m.a(x)[::2].as_strided((2, 8), (8, 1)).sum(), {}, ["no element of the tensor"]),
     "written windows": (lambda m, x, y: m.a(x).as_strided((2, 8), (8, 1)).add_(1).sum(), {}, ["as_strided()", "clone it first"]),

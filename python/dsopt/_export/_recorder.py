@@ -29,6 +29,8 @@ _IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floord
                                          "lshift", "rshift", "div")} | {"__setitem__"}
 #: Methods by which Python decides by a tensor's values.
 _DECIDES = {"__bool__", "item", "__int__", "__float__", "__index__", "tolist", "numpy", "is_nonzero", "equal", "allclose"}
+#: Functions of which values decide how many elements they give.
+_COUNTED = {"nonzero", "argwhere", "unique", "unique_consecutive"}
 _OF_SIZES = {torch.Tensor.size, torch.Tensor.shape.__get__, torch.Tensor.numel, torch.numel, torch.Tensor.dim,
              torch.Tensor.__len__}
 _NO_CHANGE = {"requires_grad_", "retain_grad", "share_memory_", "rename_"}
@@ -77,6 +79,14 @@ def changes_in_place(function: Any) -> bool:
 def decides(function: Any) -> bool:
     """Whether Python gets to know a value by a function."""
     return getattr(function, "__name__", "") in _DECIDES
+
+
+def is_counted(function: Any, arguments: Any, keywords: Any) -> bool:
+    """Whether values decide how many elements a function gives."""
+    name = getattr(function, "__name__", "")
+    if name == "__getitem__":
+        return any(key.dtype == torch.bool and key.dim() for key in tensors_in(arguments[1]))
+    return name in _COUNTED or (name == "where" and len(arguments) + len(keywords) == 1)
 
 
 def storage(tensor: Any) -> int:
@@ -150,6 +160,7 @@ class Recorder(Seeing):
         self.inside = 0  #: functions with a gradient of their own that are being computed
         self.calls = 0  #: of such functions
         self.changed: List[str] = []  #: buffers that forward changes
+        self.counted = ""  #: where values first decided how many elements there are
         #: Which rows of which embeddings have no gradient: by parameter, what each look-up says.
         self.padding: Dict[str, List[Any]] = {}
 
@@ -233,6 +244,8 @@ class Recorder(Seeing):
         drawn = is_random(function) or any(tensor in self._drawn for tensor in inside)
         if decides(function):
             return self._leave(function, arguments, keywords, values, drawn)
+        if values and not self.counted and is_counted(function, arguments, keywords):
+            self.counted = f"{self.place()}: {getattr(function, '__name__', 'a function')}"
         numbers = [tensor for tensor in inside if drawn and tensor.numel() == 1 and tensor in self._drawn] \
             if torch.jit.is_tracing() and not self.draws.keeps and function not in _OF_SIZES else []
         reads = [(count, count()) for count in map(reads_of, numbers)]
