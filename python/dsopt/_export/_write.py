@@ -83,9 +83,12 @@ class _Writer:
         return self.job.module(self.recorder)
 
     def _counted(self) -> str:
+        undecided = getattr(getattr(self.job.model, "config", None), "problem_type", "") is None
         return (f"{self.recorder.counted} gives as many elements as the data decide, which one program cannot: compute with all of them and "
                 "take torch.where(mask, x, 0), or weights that are zero (experts: sum(weights[:, e, None] * expert(x) for e, expert in "
-                "enumerate(experts)), over all rows)")
+                "enumerate(experts)), over all rows)" +
+                ("; a model of transformers may do so once it is told what its labels are: model.config.problem_type = "
+                 "'single_label_classification'" if undecided else ""))
 
     def _find_unused(self) -> List[str]:
         module = self.job.module(contextlib.nullcontext())
