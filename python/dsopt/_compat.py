@@ -138,6 +138,12 @@ def buffers_of(module: Any) -> Dict[str, Any]:
     return found
 
 
+def forward_hooks_of(module: Any) -> List[Dict[int, Any]]:
+    """Module._forward_hooks, _forward_pre_hooks and what says how they are called: the dicts themselves."""
+    names = ("_forward_hooks", "_forward_pre_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs", "_forward_hooks_always_called")
+    return [_reach("torch", module, name, "take hooks away that forward registers while it is traced") for name in names]
+
+
 def uncompiled(model: Any) -> Any:
     """OptimizedModule._orig_mod: the model that torch.compile was given, whose forward says what it takes; else the model."""
     return getattr(model, "_orig_mod", model)

@@ -4,19 +4,22 @@ step, or the forward is refused. By default a few; more of them: ./dev fuzz-pyth
 usage: forwards.py SOURCE BUILD [-seed=N] [-cases=N]
 """
 import importlib.util
+import math
 import sys
 import time
 import warnings
 
 from exports import NIGHTLY, check, path
+import forks
 from forward_grammar import source
 from replay import decided, draws_of, program_of
-import numpy as np
 import torch
 import dsopt
 from dsopt._export._check import Reference
 from dsopt._export._state import State
 
+if sys.argv[3:]:  # by itself: what does not differ by model is made once
+    forks.prepare([])
 options = dict(one.lstrip("-").split("=") for one in sys.argv[3:])
 first, count = int(options.get("seed", 1)), int(options.get("cases", 40 if NIGHTLY else 5))
 STEPS, RATE = 4, 0.05
@@ -45,7 +48,9 @@ def trained(model, draws):
     for step in range(STEPS):
         program = program_of(job, (x[step], y[step]), step, 0)
         loss = job.module(Reference(model, program))(x[step], y[step])
-        check(job.branches.any() or program.count == draws, f"forward draws {program.count} times, the file {draws} times")
+        if not job.branches.any() and program.count != draws:
+            print(f"forward draws {program.count} times, the file {draws} times")
+            return [math.inf] * STEPS
         model.zero_grad()
         loss.backward()
         with torch.no_grad():
@@ -71,7 +76,7 @@ for seed in range(first, first + count):
         print(f"{seed}: refused{'' if lost else ', which a file could have'}: {str(error)[:300]}", flush=True)
         continue
     want = trained(model, draws_of(path("forward.onnx")))
-    off = max(abs(a - b) / max(abs(b), 1e-2) for a, b in zip(got, want)) if np.isfinite(want).all() else 0.0
+    off = max(0.0 if a == b or a != a and b != b else abs(a - b) / max(abs(b), 1e-2) for a, b in zip(got, want))
     if not off <= 1e-5:
         wrong.append(seed)
         print(f"{seed}: wrong: {got}, PyTorch {want}\n{text[text.index('    def forward'):]}", flush=True)

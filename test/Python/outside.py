@@ -208,7 +208,7 @@ for name, (value, forward, words) in held.items():
     before, there = state(), dict(vars(model))
     kept = (vars(value).copy() if isinstance(value, Schedule) else list(value) if isinstance(value, (list, collections.deque)) else
             value.copy() if isinstance(value, np.ndarray) else None)
-    refused(lambda: dsopt.export(model, example, path("refused.onnx")), words, "outside.py:", kind=ValueError)
+    refused(lambda: dsopt.export(model, example, path("refused.onnx")), words, "outside.py:", "(called in exports.py:", kind=ValueError)
     check(not os.path.exists(path("refused.onnx")), f"{name}: a file is left")
     check(state() == before and model.training and all(one.grad is None for one in model.parameters()), f"{name}: a trace in generators or globals")
     check(set(vars(model)) == set(there) and all(vars(model)[one] is there[one] for one in there if one != "c"), f"{name}: a trace in the model")
@@ -241,6 +241,25 @@ refused(lambda: dsopt.export(hooked, example, path("refused.onnx")), "outside.py
 check(criterion.n == 0, "a trace in the loss")
 
 
+class Kinds(dict):
+    """A registry that makes what it has the classes of, each time it is asked."""
+
+    def __getitem__(self, name):
+        return super().__getitem__(name)()
+
+
+KINDS = Kinds(tanh=nn.Tanh)
+
+
+def recorded(m, x, y):
+    """Keeps what a module gives, by a hook of the first call."""
+    if not m.hooked:
+        m.a.register_forward_hook(lambda module, inputs, output: m.seen.append(output))
+        m.hooked = True
+    m.seen.clear()
+    return base(m, x, y) + 0.1 * sum(one.square().mean() for one in m.seen)
+
+
 # What the loss does not read is no reason to refuse, and said where it goes on.
 def counting(m, x, y):
     m.n += 1
@@ -248,7 +267,7 @@ def counting(m, x, y):
         m.made = torch.ones(8)
     m.took = time.time()
     x = x + torch.randn(8, 6, generator=m.g)
-    return F.cross_entropy(m.o(torch.tanh(m.a(x)) * m.made), y)
+    return F.cross_entropy(m.o(KINDS["tanh"](m.a(x)) * m.made), y)
 
 
 class Parted(nn.Module):
@@ -291,6 +310,11 @@ quiet = Net(counting, **layers())
 quiet.n, quiet.g = 0, torch.Generator()
 report, lines = told(lambda: dsopt.export(quiet, example, path("quiet.onnx")))
 check(len(lines) == 1 and "forward changes n, took, which the loss does not read" in lines[0] and quiet.n == 0 and not hasattr(quiet, "made"), lines)
+recording = Net(recorded, **layers())
+recording.hooked, recording.seen = False, []
+report, lines = told(lambda: dsopt.export(recording, example, path("recorded.onnx")))
+check(report.checked.startswith("compared") and not lines and not recording.a._forward_hooks and not recording.hooked, (report, lines))
+check(dict.get(KINDS, "tanh") is nn.Tanh, "a registry has objects in place of its classes")
 
 # The numbers of a program follow NumPy's distributions: 10^5 of each, as the gradients of what they are multiplied with.
 many = 100_000

@@ -78,6 +78,18 @@ for exporter in in_turn():  # gradients are compared: what rounding decides of l
     check(report.checked.startswith("compared with PyTorch on the example and on other values"), report)
 
 
+def windows(m, x, y):
+    """Windows of what is not contiguous, which overlap: places in memory."""
+    h = m.a(x)
+    heads = h.view(8, 2, 4).transpose(0, 1)
+    overlapping = heads.as_strided((2, 3, 4, 4), (4, 16, 8, 1)) * torch.arange(1, 4).view(3, 1, 1)
+    backwards = torch.as_strided(h[2:].t(), (4, 3), (1, 16), h.storage_offset() + 17)
+    return F.cross_entropy(m.o(h), y) + overlapping.softmax(-1).square().sum() + (backwards * torch.arange(3)).sin().sum()
+
+
+same(Net(windows, **layers()), x, y, "windows by as_strided")
+
+
 class Rows(nn.Module):
     def __init__(self):
         super().__init__()
@@ -113,9 +125,24 @@ def moved(m, x, y):
     return F.cross_entropy(m.o(F.gelu(m.a(x)).double()), y)
 
 
+def experts(m, x, y):
+    """Each expert over the rows that chose it."""
+    h, total = m.a(x), 0
+    chosen = F.one_hot(m.o(h).argmax(-1), 4)
+    for e in chosen.sum(0).nonzero():
+        (rows,) = torch.where(chosen[:, e[0]])
+        total = total + F.cross_entropy(m.o(h[rows] * 2), y[rows])
+    return total
+
+
 gram = lambda m, x: m.a.weight @ m.a.weight.T + 10 * torch.eye(8)  # noqa: E731
 CASES = {
     "packed": (packed, {"r": nn.GRU(1, 8, batch_first=True)}, ["packs sequences", "padded batch"]),
+    "experts": (experts, {}, ["nonzero gives as many elements as the data decide", "weights that are zero"]),
+    "chosen rows": (lambda m, x, y: F.cross_entropy(scores(m, x)[y > 1], y[y > 1]), {}, ["__getitem__ gives as many", "torch.where(mask, x, 0)"]),
+    "memory before": (lambda m, x, y: m.o(m.a(x)[1:].as_strided((2, 8), (8, 1), 0)).sum(), {}, ["no element of the tensor", "x.contiguous()"]),
+    "rows between": (lambda m, x, y: m.a(x)[::2].as_strided((2, 8), (8, 1)).sum(), {}, ["no element of the tensor"]),
+    "written windows": (lambda m, x, y: m.a(x).as_strided((2, 8), (8, 1)).add_(1).sum(), {}, ["as_strided()", "clone it first"]),
     "proj_size": (lambda m, x, y: F.cross_entropy(m.o(m.r(x[..., None])[0].flatten(1)[:, :8]), y),
                   {"r": nn.LSTM(1, 4, proj_size=2, batch_first=True)}, ["LSTM with proj_size", "nn.Linear", "module 'r'"]),
     "moved": (moved, {}, ["of a Linear torch.float64", "do that before it is exported"]),

@@ -6,7 +6,7 @@ import copy
 import json
 import warnings
 
-from exports import Net, batches, check, in_turn, layers, path, refused, same, told
+from exports import Net, batches, check, in_turn, layers, path, pytorch, refused, same, told
 from sampled import sampled
 import numpy as np
 import onnx
@@ -93,6 +93,27 @@ nn.init.zeros_(zeros.a.bias)
 for exporter in in_turn():
     report = dsopt.export(zeros, {"x": x[0], "y": y[0]}, path("zeros.onnx"), exporter=exporter)
     check(report.unused == ["z"] and "z" not in rows_of("zeros.onnx"), report)
+
+# A gradient of zeros: PyTorch's AdamW decays such a parameter, where the loss does not depend on it at all it stays. Here it is as there, or named.
+ZERO = {
+    "times": lambda p, x: 0 * p.sum(), "mask": lambda p, x: (p * torch.zeros(3)).sum(), "clamp": lambda p, x: p.clamp(100, 200).sum(),
+    "constant choice": lambda p, x: torch.where(torch.zeros(3, dtype=torch.bool), p, torch.ones(3)).sum(),
+    "choice": lambda p, x: torch.where(x[0, :3] > 1e9, p, torch.ones(3)).sum(), "empty": lambda p, x: p[:0].sum(), "sign": lambda p, x: p.sign().sum(),
+    "difference": lambda p, x: (p - p).sum(), "rounded": lambda p, x: p.round().sum(), "compared": lambda p, x: (p > 0).float().sum(),
+    "like": lambda p, x: torch.zeros_like(p).sum(), "power": lambda p, x: (p ** 0).sum(), "all dropped": lambda p, x: F.dropout(p, 1.0, True).sum(),
+    "detached": lambda p, x: p.detach().sum()}
+zero = Net(lambda m, x, y: plain(m, x, y) + sum(f(p, x) for f, p in zip(ZERO.values(), m.p)), **layers(),
+           p=nn.ParameterList(nn.Parameter(torch.tensor([1.0, -2.0, 3.0])) for _ in ZERO))
+want, twin = pytorch(zero, x, y)
+for exporter in in_turn():
+    report, lines = told(lambda: dsopt.export(zero, {"x": x[0], "y": y[0]}, path("zero.onnx"), exporter=exporter))
+    result, home = dsopt.train(path("zero.onnx"), {"x": x, "y": y}, lr=1e-2, save_weights=path("zero")), copy.deepcopy(zero)
+    dsopt.load_weights(home, result.weights)
+    for at, name in enumerate(ZERO):
+        same_as = zero if f"p.{at}" in report.unused else twin
+        check(torch.allclose(home.p[at], same_as.p[at], rtol=0, atol=1e-6), f"{exporter}: a gradient of zeros by {name}")
+        check((f"p.{at}" in report.unused) <= any(f"p.{at}" in line for line in lines), f"{exporter}: {name} is not named: {lines}")
+    check(max(abs(a - b) for a, b in zip(result.losses, want)) < 1e-5, result)
 
 # What an optimizer's groups say: rates, decay, and what no group has.
 model = Net(plain, **layers())

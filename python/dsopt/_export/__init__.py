@@ -28,7 +28,7 @@ class ExportReport:
     path: str
     parameters: int  #: initializers that are parameters or buffers of the model
     transposed: List[str]  #: stored the other way round
-    unused: List[str]  #: the loss does not depend on them; they are not in the file
+    unused: List[str]  #: the loss does not depend on them; they are not in the file, or not trained
     inputs: List[str]
     exporter: str = ""  #: PyTorch's: "dynamo" or "torchscript"
     settings: str = ""  #: of the model that were changed while it was exported

@@ -9,11 +9,12 @@ import copy
 import json
 import math
 import os
+import re
 import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 import onnx
@@ -86,6 +87,7 @@ class Numbers:
     loss: float
     gradients: Dict[str, np.ndarray]
     buffers: Dict[str, np.ndarray]
+    unreached: Sequence[str] = ()  #: parameters whose gradient the compiler found to be zero
 
     def norm(self) -> float:
         return math.sqrt(sum(float(np.vdot(one, one)) for one in self.gradients.values()))
@@ -151,7 +153,18 @@ def of_dsopt(path: str, model: Any, rows: List[Dict[str, Any]], scales: Mapping[
             gradients[name] = (_float64(known[name]) - value) / (rate * scales.get(names[name], 1.0))
         else:
             buffers[name] = value
-    return Numbers(loss, gradients, buffers)
+    unreached = re.findall(r"parameter @(.+) does not reach the loss", done.stderr)
+    return Numbers(loss, gradients, buffers, [row["torch"] for row in rows if row["onnx"] in unreached])
+
+
+def not_trained(path: str, rows: List[Dict[str, Any]], theirs: Numbers) -> List[str]:
+    """Parameters of which the compiler has no gradient, where PyTorch's is zero."""
+    zero = {row["onnx"]: row["torch"] for row in rows if row["torch"] in theirs.gradients and not theirs.gradients[row["torch"]].any()}
+    if not zero:
+        return []
+    done = subprocess.run([find_tool(), path, "-list-parameters"], capture_output=True, text=True)
+    uses = dict(re.findall(r"^(\S+) +\S+ +\S+ +(\w+)", done.stdout, re.MULTILINE))
+    return [name for onnx_name, name in zero.items() if uses.get(onnx_name) in ("frozen", "unused")]
 
 
 def initial_value(path: str, name: str) -> Any:
@@ -331,6 +344,7 @@ def check(job: Job, path: str, rows: List[Dict[str, Any]], scales: Mapping[str, 
             return "not compared with PyTorch, whose loss or gradients on the example are not finite"
         mine = of_dsopt(path, job.model, rows, scales, job.tensors, _rate(job.model, theirs))
         compare(job, job.values, mine, theirs, draws, "the example", exporter)
+        job.unreached.extend(dict.fromkeys([*mine.unreached, *not_trained(path, rows, theirs)]))
         for other in other_values(job.tensors, torch.Generator().manual_seed(1)):
             values = [other[name] for name in job.names]
             try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 import ast
 import os
 import re
-from typing import Any, Dict, Iterator, List
+from types import FrameType
+from typing import Any, Dict, Iterator, List, Optional
 
 import onnx
 import onnxscript
@@ -82,6 +83,27 @@ def is_the_models(path: str) -> bool:
     if path.startswith("<") or path.startswith(tuple(_FOREIGN)):
         return False
     return not path.startswith(_STANDARD) or "-packages" in path
+
+
+def is_code_of_users(code: Any) -> bool:
+    """Whether code is none of PyTorch's, Python's or ours; what was typed or made by exec is the user's."""
+    name: str = code.co_filename
+    return not name.startswith("<frozen") and (name.startswith("<") or is_the_models(name))
+
+
+def place_of(frame: Optional[FrameType], line: Optional[int] = None) -> str:
+    """The innermost line of the model that runs: "model.py:42". In a function that modules call, with the module's line:
+    "helpers.py:7 (called in model.py:42)"."""
+    place = ""
+    while frame is not None:
+        if is_code_of_users(frame.f_code):
+            own = f"{frame.f_code.co_filename.replace(os.sep, '/').rpartition('/')[2]}:{frame.f_lineno if line is None else line}"
+            line = None
+            if isinstance(frame.f_locals.get("self"), torch.nn.Module):
+                return f"{place} (called in {own})" if place else own
+            place = place or own
+        frame = frame.f_back
+    return place
 
 
 def depends_on(graph: Any, output: str) -> List[str]:

@@ -141,6 +141,7 @@ class Job:
             if name in (*self.names, "loss") or self.outputs.count(name) > 1:
                 raise Refused(f"outputs has '{name}', " + ("which it has twice" if self.outputs.count(name) > 1 else
                               "which is the loss's name" if name == "loss" else "which is an input's name"))
+        self.unreached: List[str] = []  #: parameters that the compiler found no gradient of
         self.left_out: List[str] = []  #: parameters that are not to be trained, though they could
         self.code: List[Any] = []  #: pieces of code that forward runs, with their globals and functions
         self.branches = Branches()  #: where a draw decides, as far as that is known

@@ -17,6 +17,7 @@ import torch
 
 from .._generators import GLOBAL
 from ._branches import item
+from ._graph import place_of
 from ._refused import Refused
 from ._spans import is_span_mask, span_mask
 
@@ -317,9 +318,4 @@ def _dtype(dtype: Any) -> Any:
 
 
 def _place() -> str:
-    from ._graph import is_the_models
-
-    frame: Any = sys._getframe(1)
-    while frame is not None and not is_the_models(frame.f_code.co_filename):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}" if frame else "forward"
+    return place_of(sys._getframe(1)) or "forward"

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import torch
 
 from .._generators import is_generator
+from ._graph import is_code_of_users, place_of
 from ._inputs import Job
 from ._outside import Outside
 from ._parameters import gradients_of
@@ -23,7 +24,7 @@ from ._random import Draws
 from ._recorder import Recorder, Seeing
 from ._refused import Refused
 from ._settings import exporting
-from ._state import Kept, State, is_code_of_users, is_same
+from ._state import Kept, State, is_same
 
 #: What two runs from one state may differ by, of a loss and of a gradient's norm: rounding of threads, in chaotic models.
 _SAME_LOSS, _SAME_GRADIENT = 1e-4, 1e-2
@@ -332,7 +333,7 @@ class Probe:
             return bool(kept.changes()) if kept is not None else watched is not None and watched.at > 0
 
         def note(frame: Any, line: int) -> None:
-            found.append(f"{frame.f_code.co_filename.rpartition('/')[2]}:{line}")
+            found.append(place_of(frame, line))
 
         def inside(frame: Any, event: str, argument: Any) -> Any:
             if found:
@@ -379,7 +380,7 @@ def _place_of(frame: Any, entropy: bool) -> str:
     """The innermost line of the model, where it is the one that calls; of the system's random numbers, through any other."""
     while frame is not None:
         if is_code_of_users(frame.f_code):
-            return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno}"
+            return place_of(frame)
         if not entropy and "torch" in frame.f_code.co_filename:
             return ""
         frame = frame.f_back

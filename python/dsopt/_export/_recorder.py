@@ -7,7 +7,6 @@ shared. Where a gradient ends, an operation says so.
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from types import FrameType
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
@@ -22,7 +21,7 @@ from .._compat import (buffers_of, changes_of, derivatives_module, destination_o
                        tree_map)
 from . import _operators as operators
 from ._branches import Branches
-from ._graph import is_the_models
+from ._graph import is_the_models, place_of
 from ._quantize import modules_instead, switches_of
 from ._random import Draws, is_random
 from ._refused import Decides, Refused
@@ -31,6 +30,8 @@ _IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floord
                                          "lshift", "rshift", "div")} | {"__setitem__"}
 #: Methods by which Python decides by a tensor's values.
 _DECIDES = {"__bool__", "item", "__int__", "__float__", "__index__", "tolist", "numpy", "is_nonzero", "equal", "allclose"}
+#: Functions of which values decide how many elements they give.
+_COUNTED = {"nonzero", "argwhere", "unique", "unique_consecutive"}
 _OF_SIZES = {torch.Tensor.size, torch.Tensor.shape.__get__, torch.Tensor.numel, torch.numel, torch.Tensor.dim,
              torch.Tensor.__len__}
 _NO_CHANGE = {"requires_grad_", "retain_grad", "share_memory_", "rename_"}
@@ -81,6 +82,14 @@ def decides(function: Any) -> bool:
     return getattr(function, "__name__", "") in _DECIDES
 
 
+def is_counted(function: Any, arguments: Any, keywords: Any) -> bool:
+    """Whether values decide how many elements a function gives."""
+    name = getattr(function, "__name__", "")
+    if name == "__getitem__":
+        return any(key.dtype == torch.bool and key.dim() for key in tensors_in(arguments[1]))
+    return name in _COUNTED or (name == "where" and len(arguments) + len(keywords) == 1)
+
+
 def storage(tensor: Any) -> int:
     """What tells the memory of a tensor."""
     return storage_key(tensor)
@@ -127,16 +136,11 @@ class Seeing(TorchFunctionMode):
     def place(self) -> str:
         """Where the model calls: "model.py:42, module 'encoder.layers.0'"."""
         frame: Optional[FrameType] = sys._getframe(1)
-        line = module = None
-        while frame is not None and (line is None or module is None):
-            path = frame.f_code.co_filename
-            if line is None and is_the_models(path):
-                line = f"{os.path.basename(path)}:{frame.f_lineno}"
-            owner = frame.f_locals.get("self")
-            if module is None and isinstance(owner, torch.nn.Module) and self.modules.get(id(owner)):
-                module = self.modules[id(owner)]
+        line, module = place_of(frame) or "forward", ""
+        while frame is not None and not module:
+            module = self.modules.get(id(frame.f_locals.get("self")), "")
             frame = frame.f_back
-        return (line or "forward") + (f", module '{module}'" if module else "")
+        return line + (f", module '{module}'" if module else "")
 
     def line(self) -> Tuple[Any, int]:
         """The innermost code of the model that is running, and its line."""
@@ -165,6 +169,7 @@ class Recorder(Seeing):
         self.inside = 0  #: functions with a gradient of their own that are being computed
         self.calls = 0  #: of such functions
         self.changed: List[str] = []  #: buffers that forward changes
+        self.counted = ""  #: where values first decided how many elements there are
         #: Which rows of which embeddings have no gradient: by parameter, what each look-up says.
         self.padding: Dict[str, List[Any]] = {}
 
@@ -249,6 +254,8 @@ class Recorder(Seeing):
         drawn = is_random(function) or any(tensor in self._drawn for tensor in inside)
         if decides(function):
             return self._leave(function, arguments, keywords, values, drawn)
+        if values and not self.counted and is_counted(function, arguments, keywords):
+            self.counted = f"{self.place()}: {getattr(function, '__name__', 'a function')}"
         numbers = [tensor for tensor in inside if drawn and tensor.numel() == 1 and tensor in self._drawn] \
             if torch.jit.is_tracing() and not self.draws.keeps and function not in _OF_SIZES else []
         reads = [(count, count()) for count in map(reads_of, numbers)]
@@ -313,9 +320,13 @@ class Recorder(Seeing):
         stopped = operators.stop_gradient(value)
         for carrier in carriers:
             if storage(carrier) == storage(value):
-                self._severed[storage(stopped)] = self.parameter_of(carrier)
-                self._kept.append(stopped)
+                self.sever(stopped, self.parameter_of(carrier))
         return stopped
+
+    def sever(self, tensor: Any, parameter: str = "") -> None:
+        """Notes a tensor that shares its memory in PyTorch, and has its own here: it cannot be changed in place."""
+        self._severed[storage(tensor)] = parameter
+        self._kept.append(tensor)
 
     def change(self, function: Any, arguments: Any, keywords: Any) -> Any:
         """A function that changes its first argument, or `out`."""
@@ -350,7 +361,7 @@ class Recorder(Seeing):
                           "change here: make it a buffer, or change it between steps")
         if severed is not None:
             raise Refused(f"{self.place()} changes in place what shares its memory with a tensor that has a gradient "
-                          "(by detach(), .data or a view under no_grad()): clone it first")
+                          "(by detach(), .data, as_strided() or a view under no_grad()): clone it first")
 
     def _refuse_hook(self) -> None:
         raise Refused(f"{self.place()} registers a hook on a gradient, which no file can hold: write it as the "

@@ -5,6 +5,7 @@ import functools
 import math
 from typing import Any, Optional
 
+import numpy as np
 import torch
 
 from .._compat import builtin_function, nn_function, tree_map
@@ -206,6 +207,29 @@ def _move(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> A
 
     real, imaginary = part(0), part(1)
     return _joined(real, imaginary) if isinstance(real, torch.Tensor) else type(real)(map(_joined, real, imaginary))
+
+
+@rule(torch.as_strided, torch.Tensor.as_strided)
+def _as_strided(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """By the place in memory, which exporters take for the place in the tensor."""
+    x, size, stride = (value_of(arguments, keywords, at, name, None) for at, name in enumerate(("input", "size", "stride")))
+    offset = value_of(arguments, keywords, 3, "storage_offset", None)
+    places = np.full(list(map(int, size)), 0 if offset is None else offset - x.storage_offset())
+    for axis, step in enumerate(stride):
+        places = places + step * np.arange(int(size[axis])).reshape([-1] + [1] * (len(size) - axis - 1))
+    order = sorted(range(x.dim()), key=lambda axis: (-int(x.stride(axis)), -int(x.size(axis))))
+    count = 1
+    for axis in reversed(order):
+        if x.size(axis) != 1 and x.stride(axis) != count:
+            count = 0
+        count *= int(x.size(axis))
+    if places.size and (places.min() < 0 or places.max() >= count):
+        raise Refused(f"{recorder.place()} reads by as_strided what is no element of the tensor that it is called on: call it on a tensor "
+                      "that has its memory to itself (x.contiguous()), or use x.unfold or an index")
+    moved = x.permute(order).reshape(-1)
+    result = torch.index_select(moved, 0, torch.from_numpy(places.reshape(-1))).reshape(list(places.shape))
+    recorder.sever(result)
+    return result
 
 
 @rule(torch.polar)

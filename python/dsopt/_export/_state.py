@@ -10,9 +10,9 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 import numpy as np
 import torch
 
-from .._compat import buffers_of
+from .._compat import buffers_of, forward_hooks_of
 from .._generators import GLOBAL, is_generator, set_state, state_of
-from ._graph import is_the_models
+from ._graph import is_code_of_users, is_the_models
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))
 _CONTAINERS = (list, dict, set, collections.deque)
@@ -159,17 +159,13 @@ def _is_users(value: Any) -> bool:
     return file is not None and is_the_models(file)
 
 
-def is_code_of_users(code: Any) -> bool:
-    name: str = code.co_filename
-    return not name.startswith("<frozen") and (name.startswith("<") or is_the_models(name))
-
-
 class State:
     """All that a model's forward can reach and change, as it is now: buffers, attributes of modules and of the objects
     that these hold, containers, arrays, generators, iterators, and what the globals and closures of its code name."""
 
     def __init__(self, model: Any, code: Any = ()):
         self.buffers: List[Tuple[Any, str, str, Any, Any]] = []
+        self.hooks: List[Tuple[Dict[int, Any], Dict[int, Any]]] = []
         self.kept: List[Kept] = []
         self.iterators: List[Tuple[Callable[[Any], None], Watched, str]] = []
         self.generators: List[Tuple[Callable[[Any], None], Any]] = []
@@ -183,6 +179,7 @@ class State:
             for name, buffer in buffers_of(module).items():
                 if buffer is not None:
                     self.buffers.append((module, name, prefix + name, buffer, buffer.detach().clone()))
+            self.hooks.extend((hooks, dict(hooks)) for hooks in forward_hooks_of(module))
             self._names(module, prefix, "attribute")
             self._classes(type(module))
         for name, generator in GLOBAL.items():
@@ -267,16 +264,19 @@ class State:
 
     def _space(self, space: Dict[str, Any], path: Callable[[str], str], what: str, owner: Any, skip: Any = (),
                only: Any = None, set_: Any = None) -> None:
-        """A dict of names."""
+        """A dict of names; one that makes something else of what it has, as registries of classes do, is read for what it has."""
+        raw: Any = dict if isinstance(space, dict) else type(space)
+
         def now() -> Dict[str, Any]:
-            return {name: space[name] for name in (only if only is not None else list(space)) if name in space and name not in skip}
+            return {name: raw.__getitem__(space, name) for name in (only if only is not None else list(raw.__iter__(space)))
+                    if raw.__contains__(space, name) and name not in skip}
 
         def load(saved: Dict[str, Any]) -> None:
             for name in list(now()):
                 if name not in saved:
                     delete(name)
             for name, value in saved.items():
-                if space.get(name, _ABSENT) is not value:
+                if raw.get(space, name, _ABSENT) is not value:
                     put(name, value)
 
         # Dicts that forbid changes, as outputs of models do, are changed by what they are made of.
@@ -431,6 +431,10 @@ class State:
     def restore(self) -> None:
         """Makes everything as it was."""
         self.restore_buffers()
+        for hooks, saved in self.hooks:  # what records outputs registers them in its first call
+            if list(hooks) != list(saved):
+                hooks.clear()
+                hooks.update(saved)
         for one in self.kept:
             one.restore()
         for _, watched, _ in self.iterators:

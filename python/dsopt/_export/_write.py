@@ -14,11 +14,11 @@ import torch
 from . import ExportReport, _INLINE_LIMIT
 from . import _losses, _rules  # noqa: F401  (they register what is called instead)
 from .._compat import buffers_of, has_backward_hook, has_gradient_hook, is_normalization
-from .._tools import writing
+from .._tools import DsoptError, writing
 from .._weights import METADATA_KEY
 from ._buffers import fold_buffers
 from ._check import Reference, check, check_decisions
-from ._exporters import EXPORTERS, run_exporters
+from ._exporters import EXPORTERS, ExportFailed, run_exporters
 from ._functions import fold_backwards
 from ._graph import OPTIONS_KEY, depends_on, keep_places
 from ._inputs import Job
@@ -70,12 +70,25 @@ class _Writer:
         self.unused: List[str] = []
         self.options: Dict[str, Any] = {}
         with exporting(job.model, job.code):
-            self.exported, self.failures = run_exporters(self._traced, job, opset, dynamic_shapes, exporter, progress)
+            try:
+                self.exported, self.failures = run_exporters(self._traced, job, opset, dynamic_shapes, exporter, progress)
+            except ExportFailed as error:
+                if self.recorder.counted:
+                    raise Refused(f"{self._counted()}\n{error}") from None
+                raise
         self.proto, self.graph = self.exported.proto, self.exported.proto.graph
 
     def _traced(self) -> Any:
         self.recorder = Recorder(self.job.model, branches=self.job.branches)
         return self.job.module(self.recorder)
+
+    def _counted(self) -> str:
+        undecided = getattr(getattr(self.job.model, "config", None), "problem_type", "") is None
+        return (f"{self.recorder.counted} gives as many elements as the data decide, which one program cannot: compute with all of them and "
+                "take torch.where(mask, x, 0), or weights that are zero (experts: sum(weights[:, e, None] * expert(x) for e, expert in "
+                "enumerate(experts)), over all rows)" +
+                ("; a model of transformers may do so once it is told what its labels are: model.config.problem_type = "
+                 "'single_label_classification'" if undecided else ""))
 
     def _find_unused(self) -> List[str]:
         module = self.job.module(contextlib.nullcontext())
@@ -186,6 +199,14 @@ class _Writer:
 
     def check(self) -> str:
         """Compares the file with the model; where something is drawn, a file of the same numbers."""
+        try:
+            return self._check()
+        except DsoptError as error:
+            if self.recorder.counted and "data decide how many" in str(error):
+                raise Refused(self._counted()) from error
+            raise
+
+    def _check(self) -> str:
         scales = {name: float(scale) for name, scale in (one.rsplit("=", 1) for one in self.options.get("lr-scale", []))}
         draws = Draws(keeps=True)
         check_decisions(self.job, self.recorder.decided, draws)
@@ -284,9 +305,6 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
     writer.say_options(optimizer)
     writer.save()
     unread = writer.find_unread()
-    if unread:
-        told.append(f"the loss does not depend on parameters {', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}: "
-                    "training with dsopt leaves them as they are (an optimizer of PyTorch decays those whose gradient is zero, not None)")
     inputs = [value.name for value in writer.graph.input]
     needed = {name for output in ("loss", *job.output_names) for name in depends_on(writer.graph, output)}
     unseen = [name for name in job.names if name not in inputs or name not in needed]
@@ -302,6 +320,10 @@ def write(model: Any, example_inputs: Any, path: str, loss: Any, opset: int, dyn
             raise
         if checked.startswith("not"):
             told.append(checked)
+    unread += [name for name in job.unreached if name not in unread and name not in job.left_out]
+    if unread:
+        told.append(f"the loss does not depend on parameters {', '.join(unread[:8])}{f' and {len(unread) - 8} more' if len(unread) > 8 else ''}: "
+                    "training with dsopt leaves them as they are (an optimizer of PyTorch decays those whose gradient is zero, not None)")
     report = ExportReport(path, len(writer.found), [one.torch for one in writer.found.values() if one.transposed],
                           unread, inputs, exported.exporter,
                           exported.settings, writer.options, checked)
