@@ -152,7 +152,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       // What stands beside a rule of matrices goes by a learning rate of its own.
       if (!more || !llvm::is_contained(chosen.rule->getOptimizers(), asked))
         return refuseBranch(parameter, "-optimizer=" + asked, "-optimizer=adamw, adam, sgd, lion or adagrad");
-      if (StringRef method = getOption(getOperation(), "compress_gradients", StringRef()); !method.empty())
+      if (StringRef method = options::compress_gradients(getOperation()); method != "none")
         return refuseBranch(parameter, "-compress-gradients=" + method, "no -compress-gradients");
       Operation *whole = updated;
       body.setInsertionPoint(whole);
