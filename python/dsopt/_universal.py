@@ -81,6 +81,9 @@ def _split(manifest: Dict[str, Any]) -> Dict[str, Dict[str, str]]:
     found: Dict[str, Dict[str, str]] = {}
     for parameter in parameters:
         found[parameter] = {}
+        if f"{parameter}.steps" in states:
+            raise ValueError(f"parameter '{parameter}' counts the steps that reach it, as a draw decides whether one does: the universal "
+                             "layout has one count for all")
         for state, key in _STATES.items():
             name = f"{parameter}.{state}"
             while name in taken:  # a parameter may be called like another one's state

@@ -37,6 +37,18 @@ def same(name, model, inputs, reaches_all=False, exporter="torchscript", **optio
     print(name, flush=True)
 
 
+def scaled(factor):
+    """A function with a variable of another one's."""
+    def forward(m, x, y):
+        h = [layer(x) * factor for layer in m.layers]
+        if torch.rand(()) < 0.5:
+            first, other = h[0] * factor, h[1]
+        else:
+            first, other = h[0], torch.tanh(h[2])
+        return loss(m, other + first, y)
+    return forward
+
+
 class Drop(nn.Module):
     """A layer that is left out at random, by an early return."""
 
@@ -44,9 +56,12 @@ class Drop(nn.Module):
         super().__init__()
         self.inner, self.p = nn.Linear(6, 6), 0.5
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor, *, by: float = 1.0) -> torch.Tensor:
+        """With arguments, annotations and super()."""
         if self.training and torch.rand(1) < self.p:
             return x
+        if torch.rand(()) < 0.3 and super().extra_repr() == "":
+            x = x * by
         return x + torch.tanh(self.inner(x))
 
 
@@ -140,6 +155,7 @@ same("nested", Net(nested, **layers()).train(), data, True)
 same("shared", Net(shared, **layers(2)).train(), data, True)
 same("chosen", Net(chosen, **layers()).train(), data, True, exporter="dynamo", pp=2)
 same("unseen", Net(unseen, **layers(1)).train(), data, True)
+same("scaled", Net(scaled(0.5), **layers()).train(), data, True)
 same("infinite", Net(infinite, **layers(1)).train(), data, True)
 
 # In evaluation mode nothing is left out, and nothing decides.
@@ -160,6 +176,14 @@ def breaking(m, x, y):
             break
         x = layer(x)
     return loss(m, x, y)
+
+
+def counting(m, x, y):
+    global SEEN
+    SEEN = x
+    if torch.rand(()) < 0.5:
+        SEEN = m.layers[0](x)
+    return loss(m, SEEN, y)
 
 
 def unlike(m, x, y):
@@ -183,7 +207,7 @@ def whiling(m, x, y):
 
 
 for forward, *words in ((appending, "branches.py:", "changes 'seen' by append()"), (breaking, "branches.py:", "by 'break'"),
-                        (unlike, "branches.py:", "'h' is a tensor", "give it one shape"), (in_place, "branches.py:", "in place"),
+                        (counting, "branches.py:", "assigns to 'SEEN'"), (unlike, "branches.py:", "'h' is a tensor", "give it one shape"), (in_place, "branches.py:", "in place"),
                         (whiling, "branches.py:", "Python decides by what forward draws")):
     refused(lambda forward=forward: dsopt.export(Net(forward, **layers()).train(), {"x": x[0], "y": y[0]}, path("refused.onnx"), exporter="torchscript"), *words)
 

@@ -118,17 +118,34 @@ class _Whole(ast.NodeTransformer):
         return ast.copy_location(ast.Assign([node.target], value), node)
 
 
+class _Super(ast.NodeTransformer):
+    """super() in a function inside of a method."""
+
+    def __init__(self, first: str):
+        self.first = first
+
+    def visit_Call(self, node: Any) -> Any:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
+            node.args = [ast.copy_location(ast.Name(name, ast.Load()), node) for name in ("__class__", self.first)]
+        return node
+
+
 class _Rewriter(ast.NodeTransformer):
     """One function, whose lines are given at which a draw has decided."""
 
     def __init__(self, file: str, lines: Set[int]):
         self.file, self.lines = file, lines
         self.count = 0  #: of what was rewritten
+        self.first = ""  #: argument
+        self.shared: Set[str] = set()  #: names that the function assigns and others see
 
     # Statements.
 
     def function(self, node: Any) -> Any:
         """The function, whose last statement returns one result where a branch returned."""
+        self.first = next((one.arg for one in [*node.args.posonlyargs, *node.args.args]), "")
+        self.shared = {name for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
         node.body = self.statements(self._without_leaving(node.body, ast.Return), node)
         imported = _parsed(f"{_RUNTIME} = __import__('dsopt._export._branches', fromlist=['branches'])")
         first = 1 if ast.get_docstring(node) is not None else 0
@@ -218,8 +235,8 @@ class _Rewriter(ast.NodeTransformer):
         for one in [*node.body, *node.orelse]:
             effects.visit(one)
         names = _assigned([*node.body, *node.orelse])
-        hidden = next((name for name in names if name.startswith("__") and not name.endswith("__")), None)
-        if hidden:  # a class gives it another name
+        hidden = next((name for name in names if name in self.shared or (name.startswith("__") and not name.endswith("__"))), None)
+        if hidden:  # it is not the function's own, or a class gives it another name
             effects.refuse(node, f"assigns to '{hidden}'")
         test = self.decided(node.test)
         plain: Any = ast.If(ast.Name(state, ast.Load()), copy.deepcopy(node.body), copy.deepcopy(node.orelse))
@@ -256,7 +273,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def decided(self, node: Any) -> Any:
         """A test, of which a draw may be any part."""
-        if isinstance(node, ast.BoolOp):
+        if isinstance(node, ast.BoolOp) and self._may_wait(node):
             name = "every" if isinstance(node.op, ast.And) else "some"
             parts = [self._later(self.decided(one)) for one in node.values]
             return self._called(name, parts, node)
@@ -265,6 +282,7 @@ class _Rewriter(ast.NodeTransformer):
         return self.visit(node)
 
     def _later(self, node: Any) -> Any:
+        node = _Super(self.first).visit(node)
         nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         return ast.copy_location(ast.Lambda(nothing, node), node)
 
@@ -274,10 +292,12 @@ class _Rewriter(ast.NodeTransformer):
         return ast.fix_missing_locations(ast.copy_location(call, node))
 
     def _fits(self, node: Any) -> bool:
-        """Whether an expression is at such a line, and may be computed in a function of its own."""
-        return _spans(node, self.lines) and not any(
-            isinstance(one, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) or (isinstance(one, ast.Name) and one.id == "super")
-            for one in ast.walk(node))
+        return _spans(node, self.lines) and self._may_wait(node)
+
+    @staticmethod
+    def _may_wait(node: Any) -> bool:
+        """Whether an expression may be computed in a function of its own."""
+        return not any(isinstance(one, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for one in ast.walk(node))
 
     def visit_BoolOp(self, node: Any) -> Any:
         return self.decided(node) if self._fits(node) else self.generic_visit(node)
@@ -358,9 +378,7 @@ def rewritten(code: Any, lines: Set[int]) -> Any:
         one = open_.pop()
         if one.co_name == code.co_name and one.co_varnames[:one.co_argcount] == code.co_varnames[:code.co_argcount] and \
                 one.co_name != "<module>":
-            if set(one.co_freevars) != set(code.co_freevars):
-                return None
-            return one
+            return one if one.co_freevars == code.co_freevars else None
         open_.extend(const for const in one.co_consts if hasattr(const, "co_name"))
     return None
 
