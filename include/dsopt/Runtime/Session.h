@@ -119,9 +119,10 @@ struct RunOptions {
   bool newBatch = false;   ///< a checkpoint of other ranks goes on, not with the same bits
   bool logNorms = false;   ///< fill gradNorms and paramNorms
   bool logLosses = false;  ///< fill losses
+  int64_t saveStaging = 0; ///< bytes of memory through which startSave takes state, 0: none is started
+
   /// Compare what each action does with what it says: seed of the order in which actions go; 0: do not.
   int64_t checkAccesses = 0;
-  int64_t saveStaging = 0; ///< bytes of memory through which startSave takes state, 0: none is started
 };
 
 /// CUDA graphs of a step, and how many of a device's actions they do.
