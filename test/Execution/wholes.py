@@ -1,11 +1,12 @@
 """What rules keep of whole parameters: optimizers in tiles, stages and ranks, saved in the middle, asynchronously and not, and gone on with
-in another layout: one result. In one of the two each action is compared with what it says it touches; at night once in each. The first cases are of
+in another layout: one result. In one of the two of some each action is compared with what it says it touches; at night once in each. The first cases are of
 families that went wrong before, the others are drawn; all 300 at night.
 
 usage: wholes.py DSOPT
 """
 import os
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -88,11 +89,13 @@ def run(case, path, data, layout, *more, status=0, checks=False):
 
 def try_case(case, path, data):
     """Whether it was compared: a layout may be refused by name."""
-    return all(try_layouts(case, path, data, checked) for checked in ((0, 1) if NIGHTLY else (case.seed % 2,)))
+    # By day no wide ones but the first: checking goes by all bytes.
+    sampled = (abs(case.seed) % 2,) if case.size == "small" else (0,) if case is FAMILIES[0] else (None,)
+    return all(try_layouts(case, path, data, checked) for checked in ((0, 1) if NIGHTLY else sampled))
 
 
 def try_layouts(case, path, data, checked):
-    """The same where accesses are checked in the layout of that number."""
+    """The same where accesses are checked in the layout of that number, if any."""
     alone = [f"-dp={case.ranks if case.optimizer in ONE_BIT else 1}"]
     first = run(case, path, data, alone, status=None)
     check(isinstance(first, Run), f"seed {case.seed}: {first}")
@@ -103,7 +106,7 @@ def try_layouts(case, path, data, checked):
     for index, (layout, more, skipped) in enumerate(runs):
         other = run(case, path, data, layout, *more, status=None, checks=index == checked)
         if isinstance(other, str):
-            check("dsopt: error: " in other and "program table" not in other and "exec." not in other, f"seed {case.seed}, {layout}: {other}")
+            check("dsopt: error: " in other and not re.search(r"program table|exec\.|DSOPT_CHECK_ACCESSES", other), f"seed {case.seed}, {layout}: {other}")
             return False
         check((other.hash, other.loss_text) == (first.hash, first.loss_text[skipped:]),
               f"seed {case.seed}, {case.computation} tiles {case.tiles} {layout} {more}: {other.loss_text} {other.hash}, expected {first.loss_text} {first.hash}")
@@ -114,6 +117,8 @@ with tempfile.TemporaryDirectory() as folder:
     models = {"wide": build(folder, 9001, 40, 6), "small": build(folder, 5, 3, 2)}
     for case in FAMILIES:
         check(try_case(case, *models[case.size]), f"refused: {vars(case)}")
+    for case in (Case(seed, size="small") for seed in range(1000, 1000 if NIGHTLY else 1006)):
+        try_case(case, *models[case.size])
     count = int(os.environ.get("DSOPT_WHOLES", 300 if NIGHTLY else 4))
     compared = sum(try_case(case, *models[case.size]) for case in map(Case, range(count)))
     check(compared >= 0.6 * count, f"only {compared} of {count} were not refused")

@@ -27,6 +27,7 @@ INTERNAL = [
     r"'(graph|dist|exec|arith|linalg|memref|scf|func|vector|math|llvm|tensor|builtin|cf|affine)\.", r"failed to", r"Assertion",
     r"operand #\d", r"redefinition of symbol", r"no operation of the kernel", r"PLEASE submit a bug", r"Stack dump",
     r"tensor<", r"memref<", r"terminate called", r"UNREACHABLE", r"[Ss]anitizer", r"unrealized", r"0x[0-9a-f]{6}",
+    r"\(DSOPT_CHECK_ACCESSES\)",
 ]
 #: A refusal of the model says which node, input or option it speaks of.
 NAMED = r"'[^']*'|-[a-z][a-z-]+|\.npz|\.onnx"

@@ -106,22 +106,23 @@ struct RunOptions {
   LossScaleOptions lossScale; ///< read where the program is of fp16
   int64_t seed = 0;
   WeightsFrom weights;
-  bool shuffle = false;   ///< the source permutes each epoch; here for the checkpoint's record
-  int64_t threads = 1;    ///< at most the program's
-  std::vector<int> cpus;  ///< where they run: one each if there are as many, else any; empty: as inherited
-  int localRank = 0;      ///< among the ranks of its host: which of its devices is the rank's
-  std::string engine;     ///< of ranks with devices: nccl, host, or empty: NCCL where it can be
-  std::string cudaGraph;  ///< off: a device's work is put on streams anew in each step
-  bool breakdown = false; ///< times of phases are asked for
-  bool spins = false;     ///< threads may spin before they sleep: this host has a CPU for each
-  std::string nvmePath;   ///< folder of what programs keep on disk
-  DiskOptions disk;       ///< how it is read and written there
-  bool newBatch = false;  ///< a checkpoint of other ranks goes on, not with the same bits
-  bool logNorms = false;  ///< fill gradNorms and paramNorms
-  bool logLosses = false; ///< fill losses
+  bool shuffle = false;    ///< the source permutes each epoch; here for the checkpoint's record
+  int64_t threads = 1;     ///< at most the program's
+  std::vector<int> cpus;   ///< where they run: one each if there are as many, else any; empty: as inherited
+  int localRank = 0;       ///< among the ranks of its host: which of its devices is the rank's
+  std::string engine;      ///< of ranks with devices: nccl, host, or empty: NCCL where it can be
+  std::string cudaGraph;   ///< off: a device's work is put on streams anew in each step
+  bool breakdown = false;  ///< times of phases are asked for
+  bool spins = false;      ///< threads may spin before they sleep: this host has a CPU for each
+  std::string nvmePath;    ///< folder of what programs keep on disk
+  DiskOptions disk;        ///< how it is read and written there
+  bool newBatch = false;   ///< a checkpoint of other ranks goes on, not with the same bits
+  bool logNorms = false;   ///< fill gradNorms and paramNorms
+  bool logLosses = false;  ///< fill losses
+  int64_t saveStaging = 0; ///< bytes of memory through which startSave takes state, 0: none is started
+
   /// Compare what each action does with what it says: seed of the order in which actions go; 0: do not.
   int64_t checkAccesses = 0;
-  int64_t saveStaging = 0; ///< bytes of memory through which startSave takes state, 0: none is started
 };
 
 /// CUDA graphs of a step, and how many of a device's actions they do.

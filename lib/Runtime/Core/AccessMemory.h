@@ -14,6 +14,7 @@
 #include "Core/DeviceRank.h"
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,12 @@ class AccessMemory {
 public:
   /// `memories` are where those of the position begin; `device` is null where the program is for the host.
   AccessMemory(const Position &position, const std::vector<char *> &memories, DeviceRank *device);
+
+  /// Null where the options do not ask for it.
+  static std::unique_ptr<AccessMemory> open(const RunOptions &options, const Position &position,
+                                            const std::vector<char *> &memories, DeviceRank *device) {
+    return options.checkAccesses ? std::make_unique<AccessMemory>(position, memories, device) : nullptr;
+  }
 
   /// Takes what is there as what ought to be.
   void begin();

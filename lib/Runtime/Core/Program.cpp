@@ -141,12 +141,12 @@ void readAction(const Json &json, Action &a, const std::string &where) {
       .name("kind", a.kind, kActionKinds)
       .name("phase", a.phase, kPhases)("queue", a.queue)("name", a.name)("waits", a.waits)
       .list("refs", a.refs, readRef)("temp", a.temp)("symbol", a.symbol)("micro_batch", a.micro_batch)(
-          "accumulate", a.accumulate)("fast", a.fast)("whole", a.whole)("bytes", a.bytes)("elements",
-                                                                                          a.elements)(
-          "grain", a.grain)("type", a.type)("input", a.input)("communicator", a.communicator)("peer", a.peer)(
-          "tag", a.tag)("traffic", a.traffic)("bucket", a.bucket)("norms", a.norms)("places", a.places)(
-          "lengths", a.lengths)("outputs", a.outputs)("output_bytes", a.output_bytes)("sliced", a.sliced)(
-          "direction", a.direction)("unpadded", a.unpadded)("from", a.from)("changes", a.changes)("use", a.use)
+          "accumulate", a.accumulate)("fast", a.fast)("whole", a.whole)("bytes", a.bytes)(
+          "elements", a.elements)("grain", a.grain)("type", a.type)("input", a.input)(
+          "communicator", a.communicator)("peer", a.peer)("tag", a.tag)("traffic", a.traffic)(
+          "bucket", a.bucket)("norms", a.norms)("places", a.places)("lengths", a.lengths)(
+          "outputs", a.outputs)("output_bytes", a.output_bytes)("sliced", a.sliced)("direction", a.direction)(
+          "unpadded", a.unpadded)("from", a.from)("changes", a.changes)("use", a.use)
       .list("others", a.others, readRef)
       .list("folds", a.folds, [](const Json &json, Folded &folded, const std::string &where) {
         Reader(json, where)("place", folded.place)("elements", folded.elements)("momentum", folded.momentum);
@@ -323,7 +323,8 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       .list("buckets", p.buckets, readBucket)
       .list("communicators", p.communicators, readGroups)("dimension", p.dimension)("size", p.size)
       .list("variants", p.variants, readVariant)
-      .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls", p.update_calls)("uses", p.uses);
+      .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls",
+                                                                          p.update_calls)("uses", p.uses);
   readLists(reader, p);
   if (auto it = json.find("local_policy"); it != json.end()) {
     LocalPolicy &policy = p.local_policy;

@@ -54,13 +54,11 @@ public:
         touched(arena, isOnDevice() ? 0 : arenaOf(program.positions[info.position]), pool.threads(),
                 options.cpus),
         memories(memoriesIn(arena, disk ? disk->begin() : nullptr, program.positions[info.position])),
-        resolve(resolve), device(openDevice()), executed(prepareSteps(inputs)),
-        addresses(sizesOf(ListKind::Step).front()->addresses), inputs(inputs) {
+        resolve(resolve), device(openDevice()),
+        accessMemory(AccessMemory::open(options, program.positions[info.position], memories, device.get())),
+        executed(prepareSteps(inputs)), addresses(sizesOf(ListKind::Step).front()->addresses),
+        inputs(inputs) {
     engine.setPool(&pool);
-    if (options.checkAccesses > 0) {
-      accessMemory = std::make_unique<AccessMemory>(program.positions[info.position], memories, device.get());
-      eachExecutor([&](Executor &executor) { executor.check(*accessMemory); });
-    }
     if (const Buffer *seed = addresses.find("seed")) {
       *reinterpret_cast<float *>(addresses.at(*seed)) = static_cast<float>(1.0 / program.K);
       if (device)
@@ -208,12 +206,9 @@ public:
     settleSteps();
     ListKind kind = program.trains ? ListKind::Evaluation : ListKind::Step;
     Sizes forward = prepareSizes(kind, source);
-    for (auto &size : forward) {
+    for (auto &size : forward)
       if (async)
         size->executor.waitFor(*async);
-      if (accessMemory)
-        size->executor.check(*accessMemory);
-    }
     Evaluation evaluation;
     double total = 0;
     std::vector<double> sums(elementsOf(program.metrics));
@@ -308,7 +303,10 @@ public:
         : addresses(positionsOf(state.program, list)[state.info.position], state.info, state.memories,
                     state.resolve, state.isOnDevice()),
           executor(state.program, state.info, list, state.engine, addresses, state.disk.get(),
-                   state.device.get(), state.resolve, state.pool, state.options, source) {}
+                   state.device.get(), state.resolve, state.pool, state.options, source) {
+      if (state.accessMemory)
+        executor.check(*state.accessMemory);
+    }
     Addresses addresses;
     Executor executor;
   };

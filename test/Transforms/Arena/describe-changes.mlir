@@ -7,6 +7,9 @@
 // TOUCHES-SAME: exec.touches = [#exec.touch<<@b0.param> 256 read>, #exec.touch<<@b0.full> 512 write>]
 // TOUCHES: exec.run @f
 // TOUCHES-SAME: exec.touches = [#exec.touch<<@y> 64 write>, #exec.touch<<@b0.full> 512 read>, #exec.touch<<@b1.param> 512 read>]
+// What it writes a view of it leaves elsewhere.
+// TOUCHES: exec.run @tile
+// TOUCHES-SAME: exec.touches = [#exec.touch<<@staged> 512 update>, #exec.touch<<@y2> 512 write>]
 // TOUCHES: exec.gather @b1.param+256*rank to @b1.param
 // TOUCHES-SAME: exec.touches = [#exec.touch<<@b1.param> 512 update>]
 // TOUCHES: exec.update @sgd of @b1 [@staged, @y2]
@@ -46,6 +49,11 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
   func.func private @sgd(%p: tensor<128xf32>, %g: tensor<128xf32>, %s: tensor<16xf32>) -> tensor<128xf32> attributes {graph.iterate = #graph.iteration<flat>} {
     return %p : tensor<128xf32>
   }
+  func.func private @tile(%part: memref<8x16xf32> {exec.access = #exec.access<write>}, %whole: memref<128xf32> {exec.access = #exec.access<write>}) attributes {exec.segment} {
+    %columns = exec.view %part : memref<8x16xf32> to memref<8x12xf32, strided<[16, 1]>>
+    %same = exec.view %whole : memref<128xf32> to memref<8x16xf32>
+    return
+  }
   exec.program @position0 position 0 blocks [0, 2] {
     exec.memory @device device
     exec.memory @host host
@@ -64,6 +72,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
     exec.schedule {
       %g0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm {exec.changes = [@y]}
       %f0 = exec.run @f [@y, @b0.full, @b1.param] micro_batch 0 on @compute
+      %f1 = exec.run @tile [@staged, @y2] micro_batch 0 on @compute
       %g1 = exec.gather @b1.param+256*rank to @b1.param bytes 256 all_gather order 1 over @dp on @comm
       %r = exec.recv @b0.param bytes 256 from 1 tag "w" tied over @dp on @recv
       %o = exec.fold @statistics bytes 64 into [@running] places [0] elements [16] momenta [1.000000e-01] on @compute
