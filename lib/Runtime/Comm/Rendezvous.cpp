@@ -418,7 +418,7 @@ Met join(const Meeting &meeting) {
                                      machine.names[meeting.rank] + ": " + error.what());
     }
   }
-  if (machine.gaveUp) {
+  if (machine.gaveUp && !meeting.trouble.status) {
     if (meeting.say && !std::exchange(machine.refusal->quiet, true))
       meeting.say(machine.refusal->text);
     tellLate(meeting, *machine.refusal);

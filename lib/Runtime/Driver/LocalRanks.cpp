@@ -80,7 +80,8 @@ public:
         beRank(rank, launcher);
       if (pid < 0) {
         int error = errno;
-        fail(rank, "rank " + std::to_string(rank) + " cannot be started: " + std::strerror(error));
+        fail(rank, "rank " + std::to_string(rank) + " cannot be started: " + std::strerror(error) +
+                       " (limits of processes or memory: ulimit -u, ulimit -v)");
         endAll(SIGKILL);
         break;
       }

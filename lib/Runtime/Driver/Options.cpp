@@ -441,6 +441,15 @@ int64_t ParsedOptions::integer(const std::string &name, int64_t otherwise) const
   return isNumber ? result : otherwise;
 }
 
+/// With the fewest digits that are this number.
+static std::string shortest(double value) {
+  std::string text;
+  for (int digits = 6; digits <= 17; ++digits)
+    if (text = jsonNumber(value, digits); std::strtod(text.c_str(), nullptr) == value)
+      break;
+  return text;
+}
+
 std::string ParsedOptions::meaning(const OptionRow &row) const {
   std::string value = text(row.name);
   switch (row.kind) {
@@ -451,10 +460,10 @@ std::string ParsedOptions::meaning(const OptionRow &row) const {
   case OptionKind::Integer:
     return value.empty() ? "not given" : std::to_string(integer(row.name));
   case OptionKind::Number:
-    return value.empty() ? "not given" : jsonNumber(number(row.name), 17);
+    return value.empty() ? "not given" : shortest(number(row.name));
   case OptionKind::NumberPair: {
     auto [first, second] = numberPair(row.name);
-    return value.empty() ? "not given" : jsonNumber(first, 17) + "," + jsonNumber(second, 17);
+    return value.empty() ? "not given" : shortest(first) + "," + shortest(second);
   }
   default:
     return value.empty() ? "not given" : value;

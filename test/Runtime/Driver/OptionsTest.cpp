@@ -261,6 +261,25 @@ TEST(Options, CompletionAndManualHaveEveryOption) {
   }
 }
 
+/// What ranks compare has one spelling; a new option is compared unless it is named among the others.
+TEST(Options, RanksCompareMeanings) {
+  ParsedOptions options = parse({"m.onnx", "-lr=3e-3", "-betas=0.90,.99", "-save-every=1k", "-shuffle"});
+  auto meaning = [&](const char *name) { return options.meaning(*findOption(name)); };
+  EXPECT_EQ(meaning("lr"), "0.003");
+  EXPECT_EQ(meaning("betas"), "0.9,0.99");
+  EXPECT_EQ(meaning("save-every"), "1000");
+  EXPECT_EQ(meaning("shuffle"), "given");
+  EXPECT_EQ(meaning("pad"), "not given");
+  EXPECT_EQ(meaning("resume"), "not given");
+  EXPECT_EQ(meaning("seed"), "0");
+  int others = 0;
+  for (const OptionRow &row : optionTable()) {
+    others += amongRanks(row.name) != AmongRanks::Equal;
+    EXPECT_TRUE(amongRanks(row.name) == AmongRanks::Equal || row.use == OptionUse::Run) << row.name;
+  }
+  EXPECT_EQ(others, 17);
+}
+
 TEST(Options, HelpOfOne) {
   EXPECT_EQ(optionHelp(*findOption("pp")), "-pp=N\n  pipeline stages\n  default: 1. compiled in.\n");
   EXPECT_EQ(optionHelp(*findOption("tp")), "-tp=N\n  not available yet\n");
