@@ -13,7 +13,6 @@ from exports import NIGHTLY, check, path
 import forks
 from forward_grammar import source
 from replay import Program, draws_of
-import numpy as np
 import torch
 import dsopt
 from dsopt._export._check import Reference
