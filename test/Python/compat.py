@@ -60,6 +60,7 @@ with torch.no_grad():
 check(_compat.changes_of(weight) > before, "changes in place are counted")
 norm = torch.nn.BatchNorm1d(2)
 check(_compat.buffers_of(norm)["running_mean"] is norm.running_mean, "buffers")
+check(_compat.forward_hooks_of(norm)[0] is norm._forward_hooks and not any(_compat.forward_hooks_of(norm)), "hooks of forward")
 check(_compat.is_normalization(norm) and not _compat.is_normalization(layer), "normalizations")
 check(not _compat.has_gradient_hook(weight) and not _compat.has_backward_hook(layer), "no hooks")
 for register in (weight.register_hook, weight.register_post_accumulate_grad_hook):

@@ -121,6 +121,12 @@ def slot(m, x, y):
     return base(m, x, y) * (1 + 0.1 * m.c.n)
 
 
+def beside(m, x, y):
+    m.last = torch.tanh(m.a(x)).detach()  # which nothing reads
+    m.c.n += 1
+    return base(m, x, y) * (1 + 0.1 * m.c.n)
+
+
 def bank(m, x, y):
     h = torch.tanh(m.a(x))
     loss = F.cross_entropy(m.o(h + sum(m.c, torch.zeros(8))), y)
@@ -168,6 +174,7 @@ held = {  # what holds it, forward, words of the refusal
     "a number in an object's object": (Schedule(), lambda m, x, y: base(m, x, y) * m.c.deep(), "'c.inner.n'"),
     "a number of a class": (Schedule(), lambda m, x, y: base(m, x, y) * m.c.common(), "'Schedule.shared'"),
     "a slot": (Slotted(), slot, "'c.n'"),
+    "a number beside what nothing reads": (Schedule(), beside, "'c.n' and depends on it"),
     "a list's length": ([], appended, "'c' and depends on it"),
     "a queue's length": (collections.deque(), appended, "'c' and depends on it"),
     "tensors in a list": ([], bank, "'c' and depends on it"),

@@ -286,7 +286,7 @@ class Probe:
             except Exception:
                 depends = True
             if depends:
-                kept, path = changed[0]
+                kept, path = self._read_one(changed, runs[0], first, allowed)
                 raise Refused(f"{self._where(kept, path)}: forward changes {kept.what} '{path}' and depends on it, which the file "
                               "would keep as it is: make it a buffer")
             runs.append(self._values(changed))
@@ -296,6 +296,18 @@ class Probe:
         if told:
             self.job.told.append(f"forward changes {', '.join(told[:5])}{' and more' if len(told) > 5 else ''}, which the loss does "
                                  "not read: training with dsopt leaves it as it is")
+
+    def _read_one(self, changed: List[Tuple[Kept, str]], values: Dict[int, Any], first: _Result, allowed: float) -> Tuple[Kept, str]:
+        """Of what forward changes the first that it depends on by itself."""
+        for kept, path in changed:
+            self._restore()
+            try:
+                kept.load(values[id(kept)])
+                if self._run().difference(first) > allowed:
+                    return kept, path
+            except Exception:
+                return kept, path
+        return changed[0]
 
     @staticmethod
     def _values(changed: List[Tuple[Kept, str]]) -> Dict[int, Any]:
