@@ -6,7 +6,6 @@ import inspect
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._compat import tree_leaves, uncompiled
-from ._branches import Branches
 from ._refused import NoLoss, Refused
 
 
@@ -144,6 +143,8 @@ class Job:
         self.unreached: List[str] = []  #: parameters that the compiler found no gradient of
         self.left_out: List[str] = []  #: parameters that are not to be trained, though they could
         self.code: List[Any] = []  #: pieces of code that forward runs, with their globals and functions
+        from ._branches import Branches  # the package is read without PyTorch, too
+
         self.branches = Branches()  #: where a draw decides, as far as that is known
         self.draws = True  #: whether forward draws anything
         self.told: List[str] = []  #: what there is to warn about
