@@ -254,7 +254,7 @@ class Recorder(Seeing):
         drawn = is_random(function) or any(tensor in self._drawn for tensor in inside)
         if decides(function):
             return self._leave(function, arguments, keywords, values, drawn)
-        if values and not self.counted and is_counted(function, arguments, keywords):
+        if not self.counted and is_counted(function, arguments, keywords):
             self.counted = f"{self.place()}: {getattr(function, '__name__', 'a function')}"
         numbers = [tensor for tensor in inside if drawn and tensor.numel() == 1 and tensor in self._drawn] \
             if torch.jit.is_tracing() and not self.draws.keeps and function not in _OF_SIZES else []
