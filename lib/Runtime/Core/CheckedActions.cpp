@@ -68,9 +68,11 @@ void Executor::expectStaged(const Prepared &prepared, const std::vector<Touch> &
   expect(ranges.given, true);
 }
 
-void Executor::check(AccessMemory &memory) {
+void Executor::check(AccessMemory *memory) {
+  if (!memory)
+    return;
   checked = std::make_unique<Checked>(
-      Checked{memory, touchesOf(program, position, info), std::vector<std::vector<int64_t>>(queues.size())});
+      Checked{*memory, touchesOf(program, position, info), std::vector<std::vector<int64_t>>(queues.size())});
   if (std::string race = findRace(position, checked->touches); !race.empty())
     throw Error(StatusInput, "program table: " + race + kName);
   for (size_t index = 0; index < actions.size(); ++index) {

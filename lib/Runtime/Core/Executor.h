@@ -60,8 +60,8 @@ public:
   /// From now on actions wait for what `save` takes of what they change. It outlives the executor's steps.
   void waitFor(AsyncSave &save);
   /// From now on actions go one after the other, and what they do is compared with what they say. The memory
-  /// outlives the executor's steps.
-  void check(AccessMemory &memory);
+  /// outlives the executor's steps; null: they go as they can.
+  void check(AccessMemory *memory);
   /// Another executor has run since.
   void takeOver();
   /// Measures calls from now on.

@@ -304,8 +304,7 @@ public:
                     state.resolve, state.isOnDevice()),
           executor(state.program, state.info, list, state.engine, addresses, state.disk.get(),
                    state.device.get(), state.resolve, state.pool, state.options, source) {
-      if (state.accessMemory)
-        executor.check(*state.accessMemory);
+      executor.check(state.accessMemory.get());
     }
     Addresses addresses;
     Executor executor;
