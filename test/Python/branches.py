@@ -82,7 +82,7 @@ def plain(m, x, y):
 
 def skipping(m, x, y):
     for layer in m.layers:
-        draw = torch.rand([])
+        draw = torch.rand([]).item()
         skip = m.training and draw < 0.5
         if skip or not m.training:
             continue

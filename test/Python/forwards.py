@@ -44,9 +44,10 @@ def load(seed):
 def trained(model, draws):
     """PyTorch's losses of descent with the program's draws; what Python keeps goes on from step to step."""
     job = decided(model, example)
+    programs = [program_of(job, (x[step], y[step]), step, 0) for step in range(STEPS)]
     state, losses = State(model, job.code), []
     for step in range(STEPS):
-        program = program_of(job, (x[step], y[step]), step, 0)
+        program = programs[step]
         loss = job.module(Reference(model, program))(x[step], y[step])
         if not job.branches.any() and program.count != draws:
             print(f"forward draws {program.count} times, the file {draws} times")

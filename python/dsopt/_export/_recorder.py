@@ -283,7 +283,11 @@ class Recorder(Seeing):
     def _leave(self, function: Any, arguments: Any, keywords: Any, values: bool, drawn: bool) -> Any:
         """A value that leaves the graph: what is drawn alone cannot, as a number it stays a tensor."""
         if drawn and function is torch.Tensor.item:
-            return arguments[0].reshape(())
+            number = arguments[0].reshape(())
+            self._drawn[number] = True
+            if values:
+                self._valued[number] = True
+            return number
         if drawn and not values:
             raise Decides(f"{self.place()}: Python decides by what forward draws, or computes with it, in a way that the file cannot have "
                           "(it has if and else, conditional expressions, and, or, not, and a choice of a list's element, in functions whose "
