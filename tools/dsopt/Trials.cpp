@@ -5,8 +5,8 @@
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
-#include "dsopt/Runtime/ABI.h"
 #include "dsopt/Planner/FewMicroBatches.h"
+#include "dsopt/Runtime/ABI.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -31,7 +31,8 @@ OwningOpRef<ModuleOp> Trials::begin(const ParsedOptions &with) {
     return module;
   auto given = (*module)->getAttrOfType<DictionaryAttr>(kOptionsAttr);
   NamedAttrList earlier(given);
-  // What nothing reads before stage 5; of where the optimizer's state lies parameters that are offloaded know.
+  // What nothing reads before stage 5; of where the optimizer's state lies parameters that are offloaded
+  // know.
   std::vector<std::string> later;
   for (const runtime::OptionRow &row : runtime::optionTable())
     if (row.use == runtime::OptionUse::Schedule &&
