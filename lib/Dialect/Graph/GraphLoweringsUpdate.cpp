@@ -82,18 +82,28 @@ Value biasOf(Step &s, Value oneMinusBeta, Value n) {
   return bias;
 }
 
-/// args: parameter, gradient, m, v, steps.
-Values countedAdam(bool decoupled, Step &s, ValueRange args) {
+/// What Adam's step follows from: the parameter, decayed if that is decoupled, the new moments, sqrt(v).
+struct Moments {
+  Value p, m, v, root;
+};
+
+/// args: parameter, gradient, m, v.
+Moments momentsOf(bool decoupled, Step &s, ValueRange args) {
   Value p = args[0], g = s.mul(args[1], s.get(DSOPT_FACTOR));
   if (decoupled)
     p = s.mul(p, s.get(DSOPT_DECAY_FACTOR));
   else
     g = s.decayed(p, g);
-  Value one = constantScalar(s.b, args[4].getType(), 1);
-  Value steps = arith::AddFOp::create(s.b, args[4], one);
   Value m = s.fma(s.get(DSOPT_BETA1), args[2], s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
   Value v = s.fma(s.get(DSOPT_BETA2), args[3], s.mul(s.mul(s.get(DSOPT_ONE_MINUS_BETA2), g), g));
-  Value root = math::SqrtOp::create(s.b, v);
+  return {p, m, v, math::SqrtOp::create(s.b, v)};
+}
+
+/// args: parameter, gradient, m, v, steps.
+Values countedAdam(bool decoupled, Step &s, ValueRange args) {
+  auto [p, m, v, root] = momentsOf(decoupled, s, args);
+  Value one = constantScalar(s.b, args[4].getType(), 1);
+  Value steps = arith::AddFOp::create(s.b, args[4], one);
   Value correction = math::SqrtOp::create(s.b, biasOf(s, s.get(DSOPT_ONE_MINUS_BETA2), steps));
   Value denominator =
       arith::AddFOp::create(s.b, arith::DivFOp::create(s.b, root, correction), s.get(DSOPT_EPS));
@@ -103,14 +113,7 @@ Values countedAdam(bool decoupled, Step &s, ValueRange args) {
 }
 
 Values adam(bool decoupled, Step &s, ValueRange args) {
-  Value p = args[0], g = s.mul(args[1], s.get(DSOPT_FACTOR));
-  if (decoupled)
-    p = s.mul(p, s.get(DSOPT_DECAY_FACTOR));
-  else
-    g = s.decayed(p, g);
-  Value m = s.fma(s.get(DSOPT_BETA1), args[2], s.mul(s.get(DSOPT_ONE_MINUS_BETA1), g));
-  Value v = s.fma(s.get(DSOPT_BETA2), args[3], s.mul(s.mul(s.get(DSOPT_ONE_MINUS_BETA2), g), g));
-  Value root = math::SqrtOp::create(s.b, v);
+  auto [p, m, v, root] = momentsOf(decoupled, s, args);
   Value denominator = s.fma(root, s.get(DSOPT_RSQRT_BIAS2), s.get(DSOPT_EPS));
   Value direction = arith::DivFOp::create(s.b, m, denominator);
   return {s.subtract(s.get(DSOPT_STEP_SIZE), direction, p), m, v};
