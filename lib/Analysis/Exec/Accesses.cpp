@@ -146,8 +146,11 @@ FailureOr<int64_t> AccessAnalysis::countMembers(Operation *collective) {
 }
 
 void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes) {
-  AccessMode mode = !writes ? AccessMode::Read : reads ? AccessMode::Update : AccessMode::Write;
-  touched.push_back(TouchAttr::get(module.getContext(), ref, bytes, mode));
+  if (touched) {
+    AccessMode mode = !writes ? AccessMode::Read : reads ? AccessMode::Update : AccessMode::Write;
+    touched->push_back(TouchAttr::get(module.getContext(), ref, bytes, mode));
+    return;
+  }
   int64_t begin = ref.getOffset(), spread = ref.getPerRank() * (ranks() - 1);
   StringAttr buffer = ref.getBuffer().getAttr();
   list.push_back({buffer, ref.getSlot(), begin, begin + spread + bytes, place(buffer, ref.getSlot()), reads,
@@ -171,7 +174,6 @@ FailureOr<ArrayRef<Access>> AccessAnalysis::of(Operation *op) {
       return *known;
   }
   list.clear();
-  touched.clear();
   if (failed(action.collectAccesses(*this)))
     return failure();
   ArrayRef<Access> kept = ArrayRef<Access>(list).copy(lists);
@@ -181,8 +183,11 @@ FailureOr<ArrayRef<Access>> AccessAnalysis::of(Operation *op) {
 }
 
 FailureOr<ArrayAttr> AccessAnalysis::touches(ActionOpInterface action) {
-  touched.clear();
-  if (failed(action.collectAccesses(*this)))
+  SmallVector<Attribute> found;
+  touched = &found;
+  LogicalResult collected = action.collectAccesses(*this);
+  touched = nullptr;
+  if (failed(collected))
     return failure();
-  return ArrayAttr::get(module.getContext(), touched);
+  return ArrayAttr::get(module.getContext(), found);
 }

@@ -73,8 +73,9 @@ private:
   llvm::DenseMap<std::pair<mlir::StringAttr, int64_t>, int64_t> slots;
   /// Lists that were asked for. Runs of a segment on the same buffers have one.
   llvm::BumpPtrAllocator lists;
-  llvm::SmallVector<Access, 0> list;             ///< that of the action which is asked
-  llvm::SmallVector<mlir::Attribute, 0> touched; ///< the same as TouchAttr
+  llvm::SmallVector<Access, 0> list; ///< that of the action which is asked
+  /// Where `touches` asks, the same as TouchAttr: attributes that nobody else needs.
+  llvm::SmallVectorImpl<mlir::Attribute> *touched = nullptr;
   llvm::DenseMap<std::tuple<mlir::Attribute, mlir::Attribute, mlir::Attribute, int>, llvm::ArrayRef<Access>>
       runs;
 };
