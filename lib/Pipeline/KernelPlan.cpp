@@ -208,7 +208,7 @@ Samples KernelTable::samples() const {
   auto inputs = module->getAttrOfType<ArrayAttr>(kInputsAttr);
   if (!inputs)
     return {};
-  int64_t steps = options::dp(module).value_or(1) *
+  int64_t steps = dist::getGrid(module).dataParallel() *
                   options::micro_batches(module).value_or(getMicroBatches(getStepPrograms(module)));
   Samples found;
   for (auto input : inputs.getAsRange<DictionaryAttr>()) {
@@ -224,7 +224,7 @@ Samples KernelTable::samples() const {
 }
 
 void KernelTable::printHead(ArrayRef<TargetAttr> targets) {
-  int64_t ranks = options::dp(module).value_or(1) * int64_t(getStepPrograms(module).size());
+  int64_t ranks = dist::getGrid(module).size();
   out << "kernels of a step" << (ranks > 1 ? " of rank 0 of " + std::to_string(ranks) : "")
       << ", by calculation: nothing was run\n";
   for (TargetAttr one : targets)

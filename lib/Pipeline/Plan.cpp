@@ -94,7 +94,7 @@ static int64_t entryOf(Operation *op, StringRef dictionary, StringRef name) {
 
 Plan::Plan(ModuleOp module, TargetAttr target)
     : module(module), programs(getPrograms(module, ProgramKind::DelayedStep)),
-      dp(options::dp(module).value_or(1)),
+      dp(dist::getGrid(module).dataParallel()),
       M(options::micro_batches(module).value_or(getMicroBatches(getStepPrograms(module)))),
       V(options::reduction_shards(module).value_or(dp)), threads(target.getThreads()) {
   // Where updates lag, nearly all steps are such.

@@ -94,7 +94,7 @@ std::vector<Routine> dsopt::collectRoutines(ModuleOp module) {
       needed.insert("LambSums");
   });
   // NCCL's queues are made wherever there are several ranks.
-  if (options::dp(module).value_or(1) * options::pp(module) > 1)
+  if (dist::getGrid(module).size() > 1)
     needed.insert("TreeSum");
   std::vector<Routine> routines;
   for (const runtime::RoutineImage &image : runtime::routineImages())

@@ -25,7 +25,13 @@ void ProgramWriter::ref(exec::RefAttr ref) {
     json->value(bufferIndex.lookup(ref.getBuffer().getValue()));
     json->value(ref.getSlot());
     json->value(ref.getOffset());
-    json->value(ref.getPerRank());
+    // Programs are of positions: nothing steps along pp. Along the last axes most step nothing.
+    AxisSteps all = ref.getSteps();
+    auto steps = ArrayRef<int64_t>(all.begin(), all.end()).drop_front();
+    while (steps.size() > 1 && !steps.back())
+      steps = steps.drop_back();
+    for (int64_t bytes : steps)
+      json->value(bytes);
   });
 }
 
@@ -107,7 +113,7 @@ LogicalResult ProgramWriter::writeLoads(exec::ProgramOp program) {
         json->attribute("bucket", index);
         json->attributeBegin("target");
         ref(exec::RefAttr::get(program.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0,
-                               0));
+                               {}));
         json->attributeEnd();
         json->attribute("sliced", elements != int64_t(bucket.getPadded()));
         if (master)

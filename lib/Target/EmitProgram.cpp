@@ -283,11 +283,12 @@ void ProgramWriter::writeCommunicators() {
       communicatorIndex.try_emplace(communicator.getSymName(), communicatorIndex.size());
       json->object([&] {
         string("name", communicator.getSymName());
-        json->attributeArray("groups", [&] {
-          for (auto group : communicator.getGroups().getAsRange<ArrayAttr>())
+        json->attributeArray("axes", [&] {
+          for (const AxisPart &part : communicator.getAxes().getParts())
             json->array([&] {
-              for (auto rank : group.getAsRange<IntegerAttr>())
-                json->value(rank.getInt());
+              json->value(kAxisNames[static_cast<size_t>(part.axis)]);
+              json->value(int64_t(part.part));
+              json->value(part.count);
             });
         });
       });
@@ -387,11 +388,11 @@ void ProgramWriter::writeImages(TargetAttr target, ArrayRef<DeviceImage> images)
 }
 
 void ProgramWriter::writeLayout(TargetAttr target) {
-  int64_t dp = options::dp(module).value_or(1), pp = programs.size();
+  Grid grid = dist::getGrid(module);
+  int64_t dp = grid.dataParallel();
   int64_t zero = options::zero(module),
           M = options::micro_batches(module).value_or(exec::getMicroBatches(programs));
-  json->attribute("dp", dp);
-  json->attribute("pp", pp);
+  numbers("grid", llvm::to_vector(grid.extents()));
   json->attribute("zero", dp > 1 ? zero : 0);
   json->attribute("threads", target.getThreads());
   json->attribute("K", dp * M);

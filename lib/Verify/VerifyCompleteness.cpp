@@ -288,14 +288,14 @@ LogicalResult Completeness::verifyPending(UpdateOp update, NormOp norm) {
                                                 << update.getBucket() << " in a program that is delayed";
   Type type = getElementTypeOrSelf(pending.getType());
   int64_t at = bytesOf(update.getFrom(), type), part = bytesOf(update.getElements(), type);
-  if (gradient.getOffset() != at || gradient.getPerRank() != 0)
+  if (gradient.getOffset() != at || !gradient.isUniform())
     return update.emitOpError("uses ")
            << describe(gradient) << " of the pending gradient, expected byte " << at;
   auto source = [&](int64_t offset) {
     return RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
-                        measured.getOffset() + offset, update.getSliced() ? measured.getPerRank() : 0);
+                        measured.getOffset() + offset, update.getSliced() ? measured.getSteps() : AxisSteps{});
   };
-  RefAttr whole = RefAttr::get(measured.getContext(), gradient.getBuffer(), 0, 0, 0);
+  RefAttr whole = RefAttr::get(measured.getContext(), gradient.getBuffer(), 0, 0, {});
   if (llvm::any_of(copies, [&](CopyOp copy) {
         if (!comesBefore(update, copy) || !comesBefore(norm, copy))
           return false;
@@ -344,7 +344,7 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   // Each rank measures its slice, also of what all of them update whole.
   RefAttr part = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
                               measured.getOffset() + bytesOf(update.getFrom(), bucket.getGradientType()),
-                              update.getSliced() ? measured.getPerRank() : 0);
+                              update.getSliced() ? measured.getSteps() : AxisSteps{});
   // What was made of it is verified with the bucket.
   if (update.getUnpadded() || gradient.getBuffer() == measured.getBuffer() ||
       llvm::any_of(copies, [&](CopyOp copy) {

@@ -10,8 +10,7 @@ using namespace dsopt;
 
 /// A bucket is cut as the options say.
 static LogicalResult verifyBucket(ModuleOp module, dist::BucketOp bucket) {
-  int64_t dp = options::dp(module).value_or(1), stage = bucket.getZero(),
-          zero = getOption(module, "zero", stage);
+  int64_t stage = bucket.getZero(), zero = getOption(module, "zero", stage);
   auto differs = [&](StringRef option, const Twine &said) {
     return bucket.emitOpError("is not what dsopt.options says: ") << option << " is " << said << ", but it ";
   };
@@ -19,7 +18,7 @@ static LogicalResult verifyBucket(ModuleOp module, dist::BucketOp bucket) {
   bool persists = zero == 3 && stage == 2 && options::param_persistence_threshold(module) > 0;
   // And what a frozen variance needs on every rank as under stage 0, or of its parameters under stage 1.
   bool isWhole = stage == (gathersParameters(module) ? 1 : 0) && options::freeze_step(module).value_or(0) > 0;
-  if (dp > 1 && !bucket.getFrozen() && stage != zero && !persists && !isWhole)
+  if (bucket.getRanks() > 1 && !bucket.getFrozen() && stage != zero && !persists && !isWhole)
     return differs("zero", Twine(zero)) << "is cut by stage " << stage;
   if (!bucket.getGradientType().isF32() && options::gradient_type(module) == "fp32")
     return differs("gradient_type", "fp32") << "has gradients of " << bucket.getGradientType();
@@ -30,10 +29,15 @@ LogicalResult dsopt::verifyOptions(ModuleOp module, ArrayRef<exec::ProgramOp> pr
   for (auto bucket : module.getOps<dist::BucketOp>())
     if (failed(verifyBucket(module, bucket)))
       return failure();
-  int64_t positions = programs.size(), pp = getOption(module, "pp", positions);
-  if (positions != pp)
-    return module.emitError("dsopt.options says that pp is ")
-           << pp << ", but there are programs of " << positions << " positions";
+  Grid grid = dist::getGrid(module);
+  int64_t positions = programs.size(), pp = getOption(module, "pp", grid.size(Axis::pp));
+  if (positions != grid.size(Axis::pp) || positions != pp)
+    return module.emitError("has programs of ")
+           << positions << " positions, but the grid has " << grid.size(Axis::pp)
+           << " along pp, and dsopt.options says that pp is " << pp;
+  if (int64_t dp = options::dp(module).value_or(grid.dataParallel()); dp != grid.dataParallel())
+    return module.emitError("has a grid of ")
+           << grid.dataParallel() << " data-parallel ranks, but dsopt.options says that dp is " << dp;
   for (exec::ProgramOp program : programs) {
     int64_t runs = exec::getMicroBatches(program), said = options::micro_batches(module).value_or(runs);
     if (runs && runs != said)

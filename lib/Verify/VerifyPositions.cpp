@@ -34,13 +34,13 @@ static LogicalResult verifyPeers(const Communication &communication, Members &me
   int64_t positions = communication.transfers.size();
   for (auto [i, transfers] : llvm::enumerate(communication.transfers))
     for (TransferOpInterface transfer : transfers) {
-      auto groups = members.groups(transfer);
-      if (failed(groups))
+      FailureOr<int64_t> count = members.count(transfer);
+      if (failed(count))
         return failure();
       int64_t peer = transfer.getPeer();
-      if (peer < 0 || peer >= (int64_t)groups->front().size())
+      if (peer < 0 || peer >= *count)
         return transfer->emitOpError("names member ")
-               << peer << " of " << getCommunicator(transfer) << ", which has " << groups->front().size();
+               << peer << " of " << getCommunicator(transfer) << ", which has " << *count;
       int64_t position = members.peer(transfer);
       if (position < 0 || position >= positions || position == (int64_t)i || members.place(transfer) < 0)
         return transfer->emitOpError("names member ")
@@ -114,12 +114,11 @@ static LogicalResult verifyCollectives(ArrayRef<ProgramOp> programs, const Commu
   std::map<StringRef, SmallVector<SmallVector<Operation *>>> lists; ///< by communicator and position
   for (auto [i, collectives] : llvm::enumerate(communication.collectives))
     for (CollectiveOpInterface op : collectives) {
-      auto groups = members.groups(op);
-      if (failed(groups))
+      FailureOr<int64_t> count = members.count(op);
+      if (failed(count))
         return failure();
-      if (int64_t all = programs.size() * members.ranks();
-          isa<AgreeOp>(op) && (int64_t)groups->front().size() != all)
-        return op->emitOpError("is over ") << groups->front().size() << " ranks, expected all " << all;
+      if (int64_t all = members.grid().size(); isa<AgreeOp>(op) && *count != all)
+        return op->emitOpError("is over ") << *count << " ranks, expected all " << all;
       auto &list = lists[op.getCommunicatorAttr().getValue()];
       list.resize(programs.size());
       list[i].push_back(op);

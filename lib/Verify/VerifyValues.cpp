@@ -2,7 +2,7 @@
 //
 // Follows the bytes of every slot through a program in its order. Of each slot two
 // sets are known: bytes that hold a value on every rank, and bytes that hold one on
-// the rank that owns them (the slice of a per_rank address). A gradient that was
+// the rank that owns them (the slice of an address that steps along axes). A gradient that was
 // added elsewhere holds nothing any more, so that it cannot be counted twice, and
 // what is stored has to be read before other bytes take its place. (A run may have
 // a result that the whole program has no use for.)

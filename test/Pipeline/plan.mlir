@@ -68,10 +68,11 @@
 // NONE: error: {{.*}}: module has no dsopt.target, expected what attach-target says
 #target = #dsopt.target<cpu, triple = "x86_64-pc-linux-gnu", arch = "x86-64-v3", threads = 1, vector_bits = 256, features = []>
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, micro_batches = 1 : i64}, dsopt.target = #target} {
+  dist.grid @grid [pp = 2, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @send communication
   exec.stream @recv communication
-  exec.communicator @pp [[0, 2], [1, 3]]
+  exec.communicator @pp over [pp]
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
   func.func private @f(memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, exec.flops = 1000 : i64}
   func.func private @g(memref<16xf32> {exec.access = #exec.access<read>}) attributes {exec.segment, exec.flops = 2000 : i64}

@@ -15,11 +15,11 @@ namespace {
 using Names = std::vector<std::string>;
 
 /// The routines of a module with these attributes.
-Names routinesWith(const std::string &attributes) {
+Names routinesWith(const std::string &attributes, const std::string &body = "") {
   MLIRContext context;
   context.loadDialect<exec::ExecDialect>();
   OwningOpRef<ModuleOp> module =
-      parseSourceString<ModuleOp>("module attributes {" + attributes + "} {}", &context);
+      parseSourceString<ModuleOp>("module attributes {" + attributes + "} {" + body + "}", &context);
   EXPECT_TRUE(module);
   Names names;
   for (const Routine &routine : collectRoutines(*module))
@@ -77,7 +77,10 @@ TEST(Routines, AreAllWhereNobodyHasDescribedTheCalls) {
 }
 
 TEST(Routines, AddUpPartsOfRanks) {
-  EXPECT_EQ(routinesWith("exec.calls = [], dsopt.options = {dp = 2 : i64}"), Names({"TreeSum"}));
-  EXPECT_EQ(routinesWith("exec.calls = [], dsopt.options = {pp = 2 : i64}"), Names({"TreeSum"}));
-  EXPECT_EQ(routinesWith("exec.calls = [], dsopt.options = {dp = 1 : i64}"), Names());
+  EXPECT_EQ(routinesWith("exec.calls = []", "dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]"),
+            Names({"TreeSum"}));
+  EXPECT_EQ(routinesWith("exec.calls = []", "dist.grid @grid [pp = 2, edp = 1, ep = 1, sp = 1, tp = 1]"),
+            Names({"TreeSum"}));
+  EXPECT_EQ(routinesWith("exec.calls = []", "dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 1, tp = 1]"),
+            Names());
 }

@@ -68,13 +68,14 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
     exec.inputs = [{name = "x", type = tensor<8x4xf32>, label = false, ignore_index = -100 : i64}, {name = "y", type = tensor<8xi64>, label = true, ignore_index = -1 : i64}],
     dsopt.options = {dp = 2, zero = 3, micro_batches = 2, reduction_shards = 2, clip = 1, optimizer = "sgd",
                      command = "dsopt tiny.onnx", run_defaults = {lr = "0.1"}}} {
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w : tensor<4x2xf32> from "tiny.data" at 16 bytes 32 {chunks = array<i64: -1>, file_bytes = 48 : i64}
   graph.parameter @v : tensor<3xf32> from "tiny.data" at 48 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
   graph.parameter @u : tensor<3xf32> from "tiny.data" at 60 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>, #dist.range<@v, 64, 3>, #dist.range<@u, 128, 3>]
-    elements 192 padded 256 over ["dp"] zero 3
+    elements 192 padded 256 over [edp, ep, sp] zero 3
   memref.global "private" constant @const_0 : memref<8x2xf32> = dense<0.5>
   module @kernels {
     llvm.func @kernel0(%lo: i64, %hi: i64, %args: !llvm.ptr) {
@@ -137,7 +138,7 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
       exec.wait %n on @comm
       %3 = exec.agree norms [@norms] losses [] order 1 over @world on @comm
       exec.wait %3 on @compute
-      %4 = exec.update @kernels::@kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*rank] elements 128 sliced on @compute {exec.changes = [@b0.param]}
+      %4 = exec.update @kernels::@kernel0 of @b0 [@b0.param, @b0.grad.0+0+4*edp] elements 128 sliced on @compute {exec.changes = [@b0.param]}
       %5 = exec.fold @out bytes 8 into [@b0.param+256] places [4] elements [3] momenta [0.75] on @compute
       %6 = exec.input "context" to @out micro_batch 1 on @compute context
     }
@@ -280,7 +281,7 @@ TEST_F(Target, WritesTheTableThatTheRuntimeReads) {
   EXPECT_EQ(position.actions[4].norms, 1);
   const runtime::Action &update = position.actions[5];
   EXPECT_EQ(update.waits, std::vector<int64_t>{4});
-  EXPECT_EQ(update.refs[1].per_rank, 4);
+  EXPECT_EQ(update.refs[1].steps[static_cast<size_t>(Axis::edp)], 4);
   EXPECT_TRUE(update.sliced);
   const runtime::Action &fold = position.actions[6];
   EXPECT_EQ(fold.kind, runtime::ActionKind::Fold);

@@ -22,13 +22,14 @@
 // CIRCLE-DAG: note: for this wait for the recv of "h:0" from position 0 at position 1, which waits
 
 module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
+  dist.grid @grid [pp = 2, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
   exec.stream @send communication
   exec.stream @recv communication
-  exec.communicator @across [[2, 0], [1, 3]]
-  exec.communicator @pp [[0, 2], [1, 3]]
-  exec.communicator @world [[0, 1, 2, 3]]
+  exec.communicator @across over [pp]
+  exec.communicator @pp over [pp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   func.func private @block0.E(memref<16xf32> {exec.access = #exec.access<read>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
   func.func private @block1.E(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<E>}
   exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {

@@ -12,8 +12,8 @@
 module attributes {dsopt.options = {dp = 1 : i64}} {
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @world [[0]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 0 states [#dist.state<"m" : f32>]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 0 states [#dist.state<"m" : f32>]
   func.func private @kernel(tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>}
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}

@@ -22,10 +22,10 @@ namespace dsopt {
 
 struct FewMicroBatches {
   FewMicroBatches(mlir::ModuleOp module, int64_t microBatches)
-      : all(microBatches), stages(options::pp(module)), settled(stages + 1),
+      : all(microBatches), stages(dist::getGrid(module).size(Axis::pp)), settled(stages + 1),
         schedule(getPipelineSchedule(options::schedule(module))) {
     // Shards are added along a tree, whose height all of them decide.
-    int64_t dp = options::dp(module).value_or(1);
+    int64_t dp = dist::getGrid(module).dataParallel();
     if (options::reduction_shards(module).value_or(dp) != dp)
       settled = all;
     // Stages that have several chunks of blocks begin with more, and go by rounds of them.

@@ -12,6 +12,7 @@
 #ifndef DSOPT_RUNTIME_PROGRAM_H
 #define DSOPT_RUNTIME_PROGRAM_H
 
+#include "dsopt/Runtime/Grid.h"
 #include "dsopt/Runtime/Metrics.h"
 
 #include <array>
@@ -101,26 +102,18 @@ struct Buffer {
                       ///< made before step 0; on the host they have no other place.
 };
 
-/// An address: slot `slot` of a buffer plus `offset` plus `per_rank` times the
-/// rank's data-parallel index.
+/// An address: slot `slot` of a buffer plus `offset` plus `steps` for each rank before this one along axes.
 struct Ref {
-  int64_t buffer = -1, slot = 0, offset = 0, per_rank = 0; ///< JSON: an array of these four
+  int64_t buffer = -1, slot = 0, offset = 0;
+  AxisSteps steps{}; ///< JSON: an array of these three and of the steps along edp, ep, sp and tp, of which those
+                     ///< behind the first may be left out
 };
 
-/// Groups of ranks that talk among themselves, their members in the order in which their parts lie. A rank is
-/// in one of them at most.
+/// Ranks that talk among themselves: those that differ along these axes alone, in the order of which their parts
+/// lie.
 struct RankGroups {
   std::string name;
-  std::vector<std::vector<int>> groups;
-
-  /// The members of the rank's group, null if it is in none.
-  const std::vector<int> *find(int rank) const {
-    for (const std::vector<int> &group : groups)
-      for (int member : group)
-        if (member == rank)
-          return &group;
-    return nullptr;
-  }
+  std::vector<AxisPart> axes; ///< JSON: an array for each of them: name, 1 for Inner and 2 for Outer, count
 };
 
 /// Words of 64 bits in the record of a norm.
@@ -354,7 +347,8 @@ struct Program : Lists {
   std::string arch;                  ///< the host's, resolved: znver4, x86-64-v3 ...
   std::vector<std::string> features; ///< CPU features it needs, as __builtin_cpu_supports names them
   std::vector<Image> images;         ///< of a device's kernels and of the routines used; none for the host
-  int64_t dp = 1, pp = 1, zero = 0, threads = 1;
+  Grid grid;                         ///< JSON: the sizes of its axes
+  int64_t zero = 0, threads = 1;
   int64_t K = 1, V = 1, M = 1;  ///< micro-batches of a step, reduction shards, micro-batches a rank
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
   std::string accumulate;       ///< local or sharded
@@ -390,6 +384,11 @@ struct Program : Lists {
   /// of bytes: which of the action's addresses, how many bytes, and 1 where it reads them, 2 where it writes
   /// them, 3 for both.
   std::vector<std::vector<int64_t>> uses;
+
+  /// Pipeline positions, and data-parallel ranks of one.
+  int64_t pp() const { return grid.size(Axis::pp); }
+  int64_t dp() const { return grid.dataParallel(); }
+  int64_t ranks() const { return grid.size(); }
 };
 
 /// Whole pages for so many bytes.
@@ -419,7 +418,7 @@ inline size_t countLists(const Program &program) { return kListKinds * (1 + prog
 /// The micro-batch (0 <= index < K) that data-parallel rank `dpRank` runs at
 /// position `p` of its run order (DESIGN 2.1 rule 4).
 inline int64_t microBatchIndex(const Program &program, int64_t dpRank, int64_t p) {
-  int64_t q = program.V / program.dp;
+  int64_t q = program.V / program.dp();
   if (program.accumulate == "local")
     return dpRank * program.M + p;
   return dpRank * program.M + (p % q) * (program.K / program.V) + p / q;

@@ -51,9 +51,19 @@ std::string deviceObstacle(const Program &program, int ranks);
 /// The address of a symbol of the program's object, or null.
 using SymbolResolver = std::function<void *(const std::string &)>;
 
-/// Ranks are numbered position by position: rank = position * dp + dpRank.
+/// A rank and where it is on the grid: its pipeline position, which of the data-parallel ranks it is, and its
+/// coordinates.
 struct RankInfo {
   int rank = 0, position = 0, dpRank = 0;
+  std::array<int64_t, kAxes> coordinates{};
+
+  /// Bytes from the beginning of the slot that an address is in.
+  int64_t offsetOf(const Ref &ref) const {
+    int64_t offset = ref.offset;
+    for (size_t axis = 0; axis < kAxes; ++axis)
+      offset += ref.steps[axis] * coordinates[axis];
+    return offset;
+  }
 };
 RankInfo rankInfo(const Program &program, int rank);
 /// Bytes of each rank's arena.

@@ -138,12 +138,7 @@ const BucketUse *AccessAnalysis::bucketUse(StringAttr name) {
   return &use;
 }
 
-FailureOr<int64_t> AccessAnalysis::countMembers(Operation *collective) {
-  FailureOr<ArrayRef<SmallVector<int64_t>>> groups = members.groups(collective);
-  if (failed(groups))
-    return failure();
-  return groups->front().size();
-}
+FailureOr<int64_t> AccessAnalysis::countMembers(Operation *collective) { return members.count(collective); }
 
 void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes) {
   if (touched) {
@@ -151,7 +146,7 @@ void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes) {
     touched->push_back(TouchAttr::get(module.getContext(), ref, bytes, mode));
     return;
   }
-  int64_t begin = ref.getOffset(), spread = ref.getPerRank() * (ranks() - 1);
+  int64_t begin = ref.getOffset(), spread = members.grid().spread(ref.getSteps());
   StringAttr buffer = ref.getBuffer().getAttr();
   list.push_back({buffer, ref.getSlot(), begin, begin + spread + bytes, place(buffer, ref.getSlot()), reads,
                   writes, /*exact=*/spread == 0});
@@ -159,7 +154,7 @@ void AccessAnalysis::add(RefAttr ref, int64_t bytes, bool reads, bool writes) {
 
 void AccessAnalysis::addScalars(Operation *action, bool reads, bool writes) {
   if (BufferOp buffer = scalars(action->getParentOfType<ProgramOp>()))
-    add(RefAttr::get(module.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0, 0),
+    add(RefAttr::get(module.getContext(), FlatSymbolRefAttr::get(buffer.getSymNameAttr()), 0, 0, {}),
         bytesOf(buffer.getType()), reads, writes);
 }
 

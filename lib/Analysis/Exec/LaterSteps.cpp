@@ -11,7 +11,7 @@ using namespace dsopt::exec;
 bool dsopt::movesApart(ModuleOp module) { return bool(getOption(module, "local_step_clipper")); }
 
 bool dsopt::gathersParameters(ModuleOp module) {
-  return options::onebit_gather(module) == "parameters" && options::dp(module).value_or(1) > 1;
+  return options::onebit_gather(module) == "parameters" && dist::getGrid(module).dataParallel() > 1;
 }
 
 ArrayRef<ProgramKind> dsopt::laterKinds(ModuleOp module) {

@@ -71,7 +71,7 @@ struct Touch {
 /// whole are of before. Those who are none of both have no slice.
 static RefAttr sliceInPlace(Operation *op, const Access &access) {
   auto isHere = [&](RefAttr ref) {
-    return ref.getPerRank() > 0 && ref.getBuffer().getAttr() == access.buffer && ref.getSlot() == access.slot;
+    return !ref.isUniform() && ref.getBuffer().getAttr() == access.buffer && ref.getSlot() == access.slot;
   };
   if (auto gather = dyn_cast<GatherOp>(op))
     return access.writes && isHere(gather.getSlice()) ? gather.getSlice() : RefAttr();

@@ -54,8 +54,8 @@ public:
 
 private:
   double others(Operation *op) {
-    auto groups = members.groups(op);
-    return failed(groups) ? 0.0 : groups->front().size() - 1.0;
+    FailureOr<int64_t> count = members.count(op);
+    return failed(count) ? 0.0 : *count - 1.0;
   }
 
   Members members;

@@ -15,7 +15,7 @@ int64_t dsopt::payloadOf(BufferOp buffer) {
 }
 
 /// Nodes of a collective's members but the first one's, and members that are in them.
-static std::pair<int64_t, int64_t> elsewhere(ArrayRef<int64_t> members, int64_t nodeSize) {
+static std::pair<int64_t, int64_t> elsewhere(const std::vector<int> &members, int64_t nodeSize) {
   llvm::SmallDenseSet<int64_t> nodes;
   int64_t own = members.front() / nodeSize, others = 0;
   for (int64_t member : members)
@@ -50,8 +50,7 @@ std::vector<SentBytes> dsopt::collectTraffic(ProgramOp program, AccessAnalysis &
       all.push_back(sent);
       continue;
     }
-    ArrayRef<int64_t> members = analysis.members.groups(op)->front();
-    int64_t ranks = members.size(), part = moved->bytes, sum = (ranks - 1) * part;
+    int64_t ranks = *analysis.members.count(op), part = moved->bytes, sum = (ranks - 1) * part;
     BufferOp buffer = buffers.lookup(moved->value.getBuffer().getAttr());
     int64_t bytes = buffer && sent.kind != Traffic::Tied && !moved->apart ? bytesOf(buffer.getType()) : 0;
     bool isOfSlices = bytes && bytes % (part * ranks) == 0;
@@ -61,7 +60,7 @@ std::vector<SentBytes> dsopt::collectTraffic(ProgramOp program, AccessAnalysis &
     if (moved->logical)
       sent.logical = int64_t(__int128(sent.bytes) * *moved->logical / part);
     if (nodeSize) {
-      auto [nodes, others] = elsewhere(members, nodeSize);
+      auto [nodes, others] = elsewhere(*analysis.members.group(op), nodeSize);
       sent.betweenNodes = part * (moved->apart ? others : nodes);
     }
     all.push_back(sent);

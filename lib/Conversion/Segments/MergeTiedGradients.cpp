@@ -51,7 +51,7 @@ private:
 };
 } // namespace
 
-static bool isWhole(RefAttr ref) { return !ref.getSlot() && !ref.getOffset() && !ref.getPerRank(); }
+static bool isWhole(RefAttr ref) { return !ref.getSlot() && !ref.getOffset() && ref.isUniform(); }
 
 bool TiedGradientMerger::addsAccumulators(AddOp add) {
   FlatSymbolRefAttr bucket;

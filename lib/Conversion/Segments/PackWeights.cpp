@@ -107,7 +107,7 @@ LogicalResult Packer::findSites(func::FuncOp segment) {
 std::optional<Weight> Packer::weightOf(ProgramOp program, RunOp run, const Site &site) {
   auto ref = cast<RefAttr>(run.getBuffers()[site.argument]);
   BufferOp buffer = analysis.buffer(program, ref.getBuffer().getAttr());
-  bool isWeight = buffer && buffer.getOf() && ref.getPerRank() == 0 &&
+  bool isWeight = buffer && buffer.getOf() && ref.isUniform() &&
                   (buffer.getRole() == BufferRole::Stored || buffer.getRole() == BufferRole::Gathered);
   if (!isWeight)
     return std::nullopt;

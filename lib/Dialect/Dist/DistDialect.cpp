@@ -1,7 +1,6 @@
 //===- DistDialect.cpp - the dist dialect: registration and verifiers -----===//
 
-#include "dsopt/Dialect/Dist/Dist.h"
-#include "dsopt/Interfaces/Options.h"
+#include "Axes.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -9,6 +8,35 @@
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::dist;
+
+//===----------------------------------------------------------------------===//
+// Sizes of axes
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseSizes(OpAsmParser &parser, DenseI64ArrayAttr &attr) {
+  SmallVector<int64_t> sizes;
+  auto parseSize = [&]() -> ParseResult {
+    SMLoc location = parser.getCurrentLocation();
+    StringRef name;
+    if (parser.parseKeyword(&name))
+      return failure();
+    if (sizes.size() >= kAxes || name != kAxisNames[sizes.size()])
+      return parser.emitError(location, "got axis '")
+             << name << "', expected pp, edp, ep, sp and tp in this order";
+    return failure(parser.parseEqual() || parser.parseInteger(sizes.emplace_back()));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseSize))
+    return failure();
+  attr = parser.getBuilder().getDenseI64ArrayAttr(sizes);
+  return success();
+}
+
+static void printSizes(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr sizes) {
+  printer << '[';
+  for (auto [axis, size] : llvm::enumerate(sizes.asArrayRef()))
+    printer << (axis ? ", " : "") << kAxisNames[axis] << " = " << size;
+  printer << ']';
+}
 
 #include "dsopt/Dialect/Dist/DistDialect.cpp.inc"
 #include "dsopt/Dialect/Dist/DistEnums.cpp.inc"
@@ -28,20 +56,7 @@ void DistDialect::initialize() {
       >();
 }
 
-int64_t dsopt::dist::getAxisSize(Operation *op, StringRef axis) {
-  // Modules in a module are of one grid.
-  for (auto module = op->getParentOfType<ModuleOp>(); module; module = module->getParentOfType<ModuleOp>())
-    if (module->hasAttr(kOptionsAttr))
-      return getOption(module, axis, 1);
-  return 1;
-}
-
-int64_t BucketOp::getRanks() {
-  int64_t ranks = 1;
-  for (auto axis : getAxes().getAsRange<StringAttr>())
-    ranks *= getAxisSize(*this, axis);
-  return ranks;
-}
+int64_t BucketOp::getRanks() { return getGrid(*this).count(getAxes().getParts()); }
 
 LogicalResult BucketOp::verify() {
   int64_t end = 0;
@@ -60,12 +75,16 @@ LogicalResult BucketOp::verify() {
                                << " rounded up to a multiple of " << kGranule;
   if (getZero() < 0 || getZero() > 3)
     return emitOpError("has zero stage ") << getZero() << ", expected 0 to 3";
-  if (getAxes().size() != 1 || cast<StringAttr>(getAxes()[0]).getValue() != "dp")
-    return emitOpError("is cut over the axes ") << getAxes() << R"(, expected ["dp"])";
+  for (const AxisPart &part : getAxes().getParts())
+    if (part.axis == Axis::pp)
+      return emitOpError("is cut over the axes ")
+             << textOf(getAxes()) << ", expected none of them to be pp: a position has its own buckets";
   return success();
 }
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &) {
+  if (failed(verifyAxes(*this, getAxes())))
+    return failure();
   int64_t ranks = getRanks(), unit = ranks * kGranule;
   if (ranks < 1 || getPadded() % unit || getPadded() < getElements() || getPadded() >= getElements() + unit)
     return emitOpError("is padded to ")
@@ -117,10 +136,10 @@ static InFlightDiagnostic misfit(Operation *op, BucketOp bucket) {
 }
 
 /// Those who have a slice of the bucket take part in its collectives.
-static LogicalResult verifyGroup(Operation *op, ArrayAttr axes, BucketOp bucket) {
+static LogicalResult verifyGroup(Operation *op, AxesAttr axes, BucketOp bucket) {
   if (axes != bucket.getAxes())
-    return misfit(op, bucket) << "is over the axes " << axes << ", but the bucket is cut over "
-                              << bucket.getAxes();
+    return misfit(op, bucket) << "is over the axes " << textOf(axes) << ", but the bucket is cut over "
+                              << textOf(bucket.getAxes());
   return success();
 }
 

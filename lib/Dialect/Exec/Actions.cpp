@@ -31,6 +31,15 @@ FlatSymbolRefAttr dsopt::exec::getStream(Operation *op) {
   return cast<ActionOpInterface>(op).getStreamAttr();
 }
 
+std::string dsopt::exec::communicatorName(dist::AxesAttr axes) {
+  if (axes == dist::getDataAxes(axes.getContext()))
+    return kDataParallel.str();
+  if (axes.getParts().size() == kAxes)
+    return kWorld.str();
+  return llvm::join(llvm::map_range(axes.getParts(), [](const AxisPart &part) { return describe(part); }),
+                    ".");
+}
+
 FlatSymbolRefAttr dsopt::exec::getCommunicator(Operation *op) {
   auto communication = dyn_cast<CommunicationOpInterface>(op);
   return communication ? communication.getCommunicatorAttr() : FlatSymbolRefAttr();

@@ -16,10 +16,11 @@ using namespace dsopt::exec;
 // Addresses
 //===----------------------------------------------------------------------===//
 
-/// `@b0.param[1]+64+256*rank`.
+/// `@b0.param[1]+64+256*edp`.
 static RefAttr parseAddress(AsmParser &parser) {
   FlatSymbolRefAttr buffer;
-  int64_t slot = 0, offset = 0, perRank = 0;
+  int64_t slot = 0, offset = 0;
+  dsopt::AxisSteps steps{};
   if (parser.parseAttribute(buffer))
     return {};
   if (succeeded(parser.parseOptionalLSquare()) && (parser.parseInteger(slot) || parser.parseRSquare()))
@@ -28,14 +29,22 @@ static RefAttr parseAddress(AsmParser &parser) {
     int64_t bytes;
     if (parser.parseInteger(bytes))
       return {};
-    if (failed(parser.parseOptionalStar()))
+    if (failed(parser.parseOptionalStar())) {
       offset += bytes;
-    else if (parser.parseKeyword("rank"))
+      continue;
+    }
+    SMLoc location = parser.getCurrentLocation();
+    StringRef name;
+    if (parser.parseKeyword(&name))
       return {};
-    else
-      perRank += bytes;
+    std::optional<dsopt::Axis> axis = dsopt::findAxis(name);
+    if (!axis) {
+      parser.emitError(location, "got axis '") << name << "', expected edp, ep, sp or tp";
+      return {};
+    }
+    steps[static_cast<size_t>(*axis)] += bytes;
   }
-  return RefAttr::get(parser.getContext(), buffer, slot, offset, perRank);
+  return RefAttr::get(parser.getContext(), buffer, slot, offset, steps);
 }
 
 template <typename Printer> static void printAddress(Printer &printer, RefAttr ref) {
@@ -44,8 +53,9 @@ template <typename Printer> static void printAddress(Printer &printer, RefAttr r
     printer << '[' << ref.getSlot() << ']';
   if (ref.getOffset())
     printer << '+' << ref.getOffset();
-  if (ref.getPerRank())
-    printer << '+' << ref.getPerRank() << "*rank";
+  for (auto [axis, bytes] : llvm::enumerate(ref.getSteps()))
+    if (bytes)
+      printer << '+' << bytes << '*' << dsopt::kAxisNames[axis];
 }
 
 std::string dsopt::exec::describe(RefAttr ref) {
@@ -77,6 +87,12 @@ static void printRefs(OpAsmPrinter &printer, Operation *, ArrayAttr refs) {
                         [&](RefAttr ref) { printAddress(printer, ref); });
   printer << ']';
 }
+
+static ParseResult parseAxes(OpAsmParser &parser, dsopt::dist::AxesAttr &axes) {
+  axes = dyn_cast_or_null<dsopt::dist::AxesAttr>(dsopt::dist::AxesAttr::parse(parser, Type()));
+  return success(axes != nullptr);
+}
+static void printAxes(OpAsmPrinter &printer, Operation *, dsopt::dist::AxesAttr axes) { axes.print(printer); }
 
 #include "dsopt/Dialect/Exec/ExecDialect.cpp.inc"
 #include "dsopt/Dialect/Exec/ExecEnums.cpp.inc"
@@ -122,30 +138,8 @@ void ExecDialect::initialize() {
       >();
 }
 
-SmallVector<int64_t> CommunicatorOp::groupOf(int64_t rank) {
-  for (auto group : getGroups().getAsRange<ArrayAttr>()) {
-    SmallVector<int64_t> ranks;
-    for (auto member : group.getAsRange<IntegerAttr>())
-      ranks.push_back(member.getInt());
-    if (llvm::is_contained(ranks, rank))
-      return ranks;
-  }
-  return {};
-}
-
-LogicalResult CommunicatorOp::verify() {
-  llvm::SmallDenseSet<int64_t> seen;
-  for (auto group : getGroups().getAsRange<ArrayAttr>()) {
-    if (group.empty())
-      return emitOpError("has a group without members");
-    for (auto member : group.getAsRange<IntegerAttr>()) {
-      if (member.getInt() < 0)
-        return emitOpError("has rank ") << member.getInt() << ", expected 0 or more";
-      if (!seen.insert(member.getInt()).second)
-        return emitOpError("has rank ") << member.getInt() << " twice, expected it in one group";
-    }
-  }
-  return success();
+LogicalResult CommunicatorOp::verifySymbolUses(SymbolTableCollection &) {
+  return dsopt::dist::verifyAxes(*this, getAxes());
 }
 
 SmallVector<std::pair<int64_t, int64_t>, 1> ProgramOp::getChunks() {

@@ -14,7 +14,7 @@ enum TouchMode { Reads = 1, Writes = 2 };
 static Touch resolve(const Position &position, const RankInfo &info, const Ref &ref, int64_t bytes,
                      int64_t mode, const std::string &where) {
   const Buffer &buffer = position.buffers[ref.buffer];
-  int64_t offset = ref.offset + ref.per_rank * info.dpRank;
+  int64_t offset = info.offsetOf(ref);
   if (bytes < 0 || offset < 0 || offset > buffer.bytes || bytes > buffer.bytes - offset || mode < Reads ||
       mode > (Reads | Writes))
     badProgram(where + " touches bytes " + std::to_string(offset) + " to " + std::to_string(offset + bytes) +

@@ -41,7 +41,7 @@ public:
   /// `memories` are where the position's memories begin. `inMemory`: constants, too, are there.
   Addresses(const Position &position, const RankInfo &info, const std::vector<char *> &memories,
             const SymbolResolver &resolve, bool inMemory = false)
-      : position(position), dpRank(info.dpRank) {
+      : position(position), info(info) {
     for (const Buffer &buffer : position.buffers) {
       char *start = memories[buffer.memory] + buffer.offset;
       if (!buffer.symbol.empty() && !inMemory) {
@@ -55,8 +55,7 @@ public:
   }
 
   char *at(const Ref &ref) const {
-    return starts[ref.buffer] + ref.slot * position.buffers[ref.buffer].stride + ref.offset +
-           ref.per_rank * dpRank;
+    return starts[ref.buffer] + ref.slot * position.buffers[ref.buffer].stride + info.offsetOf(ref);
   }
   /// The buffer of that name, or null.
   const Buffer *find(const std::string &name) const {
@@ -67,7 +66,7 @@ public:
 
 private:
   const Position &position;
-  int dpRank;
+  RankInfo info;
   std::vector<char *> starts;
   std::unordered_map<std::string, size_t> byName;
 };

@@ -68,7 +68,7 @@ Agreement::Agreement(const Program &program, const RankInfo &info, const Address
 }
 
 size_t Agreement::addNorm(const Action &action) {
-  int64_t padded = program.buckets[action.bucket].padded, slice = padded / program.dp;
+  int64_t padded = program.buckets[action.bucket].padded, slice = padded / program.dp();
   records.push_back(reinterpret_cast<int64_t *>(addresses.at(action.refs[1])));
   return gradients.addRange(action.bucket, elementNamed(action.type), addresses.at(action.refs[0]),
                             action.whole ? 0 : info.dpRank * slice, action.whole ? padded : slice);

@@ -8,7 +8,6 @@
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Session.h"
 
-#include <set>
 
 namespace dsopt::runtime {
 
@@ -30,17 +29,16 @@ void checkCommunicators(const Program &p) {
   if (p.communicators.size() >= Engine::kCommunicators)
     bad(std::to_string(p.communicators.size()) + " communicators, expected less than " +
         std::to_string(Engine::kCommunicators));
-  int64_t ranks = p.dp * p.pp;
-  for (const RankGroups &communicator : p.communicators) {
-    std::set<int> seen;
-    for (const std::vector<int> &group : communicator.groups)
-      for (int rank : group) {
-        std::string where = "communicator '" + communicator.name + "'";
-        checkIndex(rank, ranks, where + ": rank");
-        if (!seen.insert(rank).second)
-          bad(where + " has rank " + std::to_string(rank) + " twice");
-      }
-  }
+  for (const RankGroups &communicator : p.communicators)
+    for (size_t i = 0; i < communicator.axes.size(); ++i) {
+      const AxisPart &part = communicator.axes[i];
+      if (!p.grid.divides(part))
+        bad("communicator '" + communicator.name + "' is over " + describe(part) + ", but there are " +
+            std::to_string(p.grid.size(part.axis)) + " ranks along it");
+      if (i > 0 && communicator.axes[i - 1].axis >= part.axis)
+        bad("communicator '" + communicator.name + "' has " + describe(part) + " behind " +
+            describe(communicator.axes[i - 1]));
+    }
 }
 
 /// All of a parameter lies somewhere, once.
@@ -63,41 +61,18 @@ void checkParts(const Program &p, const Parameter &parameter) {
         std::to_string(elementsOf(parameter)));
 }
 
-/// The groups of a communicator that a position's ranks are in.
-struct PositionGroups {
-  int64_t first = 0; ///< rank
-  std::vector<const std::vector<int> *> groups;
-};
-
-/// All ranks of a position run its actions, each in its own group: of one size.
-PositionGroups findGroups(const Program &p, int64_t position, int64_t communicator,
-                          const std::string &where) {
-  checkIndex(communicator, p.communicators.size(), where + ": communicator");
-  const RankGroups &all = p.communicators[communicator];
-  PositionGroups found{position * p.dp, {}};
-  for (int64_t rank = found.first; rank < found.first + p.dp; ++rank) {
-    const std::vector<int> *group = all.find(static_cast<int>(rank));
-    if (!group)
-      bad(where + ": rank " + std::to_string(rank) + " is not a member of communicator '" + all.name + "'");
-    found.groups.push_back(group);
-    if (group->size() != found.groups.front()->size())
-      bad(where + ": groups of " + std::to_string(found.groups.front()->size()) + " and " +
-          std::to_string(group->size()) + " ranks in communicator '" + all.name + "', expected equal sizes");
-  }
-  return found;
-}
-
-void checkMembers(const Program &p, const PositionGroups &found, const Action &action,
-                  const std::string &where) {
-  int64_t size = found.groups.front()->size();
-  if (action.kind == ActionKind::Agree && size != p.dp * p.pp)
-    bad(where + ": " + std::to_string(size) + " ranks agree, expected all " + std::to_string(p.dp * p.pp));
+void checkMembers(const Program &p, int64_t position, const Action &action, const std::string &where) {
+  checkIndex(action.communicator, p.communicators.size(), where + ": communicator");
+  const std::vector<AxisPart> &axes = p.communicators[action.communicator].axes;
+  int64_t size = p.grid.count(axes);
+  if (action.kind == ActionKind::Agree && size != p.ranks())
+    bad(where + ": " + std::to_string(size) + " ranks agree, expected all " + std::to_string(p.ranks()));
   if (action.kind != ActionKind::Send && action.kind != ActionKind::Recv)
     return;
   checkIndex(action.peer, size, where + ": peer");
-  for (size_t i = 0; i < found.groups.size(); ++i)
-    if ((*found.groups[i])[action.peer] == found.first + static_cast<int64_t>(i))
-      bad(where + ": rank " + std::to_string(found.first + i) + " is its own peer");
+  for (int64_t rank = position * p.grid.perPosition(); rank < (position + 1) * p.grid.perPosition(); ++rank)
+    if (p.grid.index(rank, axes) == action.peer)
+      bad(where + ": rank " + std::to_string(rank) + " is its own peer");
 }
 
 /// What this runtime has: the device's memory, then the host's, then the disk's, and as many queues of the
@@ -251,16 +226,9 @@ void checkMeasures(const Program &p, const Position &position, const Action &act
 void checkActions(const Program &p, int64_t place, const Position &position,
                   const std::vector<Action> &actions) {
   auto checkRecord = [&](const Ref &ref, const std::string &where) {
-    if (ref.offset || ref.per_rank || position.buffers[ref.buffer].bytes < kNormWords * 8)
+    if (ref.offset || ref.steps != AxisSteps{} || position.buffers[ref.buffer].bytes < kNormWords * 8)
       bad(where + ": the record of a norm, expected " + std::to_string(kNormWords * 8) +
           " bytes at the start of a slot");
-  };
-  std::map<int64_t, PositionGroups> groups; ///< by communicator
-  auto groupsOf = [&](const Action &action, const std::string &where) -> const PositionGroups & {
-    auto known = groups.find(action.communicator);
-    if (known == groups.end())
-      known = groups.emplace(action.communicator, findGroups(p, place, action.communicator, where)).first;
-    return known->second;
   };
   for (size_t i = 0; i < actions.size(); ++i) {
     const Action &action = actions[i];
@@ -289,7 +257,7 @@ void checkActions(const Program &p, int64_t place, const Position &position,
     case ActionKind::Gather:
     case ActionKind::Reduce:
     case ActionKind::AllToAll:
-      checkMembers(p, groupsOf(action, where), action, where);
+      checkMembers(p, place, action, where);
       [[fallthrough]];
     case ActionKind::Add:
     case ActionKind::Copy:
@@ -297,11 +265,11 @@ void checkActions(const Program &p, int64_t place, const Position &position,
       break;
     case ActionKind::Send:
     case ActionKind::Recv:
-      checkMembers(p, groupsOf(action, where), action, where);
+      checkMembers(p, place, action, where);
       expect(1);
       break;
     case ActionKind::Agree:
-      checkMembers(p, groupsOf(action, where), action, where);
+      checkMembers(p, place, action, where);
       expect(action.norms);
       for (int64_t i = 0; i < action.norms; ++i)
         checkRecord(action.refs[i], where);
@@ -342,22 +310,30 @@ void checkActions(const Program &p, int64_t place, const Position &position,
   checkQueues(p, position, actions);
 }
 
+void checkGrid(const std::array<int64_t, kAxes> &axes) {
+  int64_t ranks = 1;
+  for (size_t axis = 0; axis < kAxes; ++axis) {
+    if (axes[axis] < 1 || axes[axis] > kMost / ranks)
+      bad(std::string("grid has ") + std::to_string(axes[axis]) + " ranks along " + kAxisNames[axis] +
+          ", expected 1 or more, at most " + std::to_string(kMost) + " in all");
+    ranks *= axes[axis];
+  }
+}
+
 void checkProgram(const Program &p) {
   auto positive = [](int64_t value, const char *what) {
     if (value < 1 || value > kMost)
       bad(std::string(what) + " is " + std::to_string(value) + ", expected 1 or more, at most " +
           std::to_string(kMost));
   };
-  positive(p.dp, "dp");
-  positive(p.pp, "pp");
   positive(p.K, "K");
   positive(p.V, "V");
   positive(p.M, "M");
-  if (p.K != p.dp * p.M || p.K % p.V || p.V % p.dp)
+  if (p.K != p.dp() * p.M || p.K % p.V || p.V % p.dp())
     bad("K = " + std::to_string(p.K) + ", V = " + std::to_string(p.V) + ", M = " + std::to_string(p.M) +
-        " do not fit dp = " + std::to_string(p.dp));
-  if (static_cast<int64_t>(p.positions.size()) != p.pp)
-    bad("got " + std::to_string(p.positions.size()) + " positions, expected pp = " + std::to_string(p.pp));
+        " do not fit dp = " + std::to_string(p.dp()));
+  if (static_cast<int64_t>(p.positions.size()) != p.pp())
+    bad("got " + std::to_string(p.positions.size()) + " positions, expected pp = " + std::to_string(p.pp()));
   for (const Metric &metric : p.metrics)
     if (static_cast<int64_t>(metric.parts.size()) != partsOf(metric.combine) ||
         std::any_of(metric.parts.begin(), metric.parts.end(), [&](int64_t elements) {
@@ -368,7 +344,7 @@ void checkProgram(const Program &p) {
   for (const Parameter &parameter : p.parameters)
     checkParts(p, parameter);
   for (const Bucket &bucket : p.buckets)
-    if (bucket.padded % (64 * p.dp) || bucket.padded < bucket.elements)
+    if (bucket.padded % (64 * p.dp()) || bucket.padded < bucket.elements)
       bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +
           " elements with padding, expected " + std::to_string(bucket.elements) +
           " or more and a multiple of 64 dp");

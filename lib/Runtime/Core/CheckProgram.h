@@ -10,6 +10,9 @@ namespace dsopt::runtime {
 /// An Error of status 1 about the program table.
 [[noreturn]] void badProgram(const std::string &what);
 
+/// Checks the sizes of a program's axes.
+void checkGrid(const std::array<int64_t, kAxes> &axes);
+
 /// Checks all of a program but its actions: what the rest of the runtime relies on without looking.
 void checkProgram(const Program &program);
 

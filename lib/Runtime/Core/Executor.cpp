@@ -177,7 +177,8 @@ const Communicator &Executor::communicator(int64_t index) {
   if (known == communicators.end())
     known = communicators
                 .emplace(index, Communicator(static_cast<int>(index) + 1,
-                                             *program.communicators[index].find(info.rank), info.rank))
+                                             program.grid.group(info.rank, program.communicators[index].axes),
+                                             info.rank))
                 .first;
   return known->second;
 }
@@ -322,7 +323,7 @@ int64_t Executor::bytesMoved(const Prepared &prepared) const {
   case ActionKind::Add:
     return 3 * action.elements * width;
   case ActionKind::Norm:
-    return program.buckets[action.bucket].padded / program.dp * width;
+    return program.buckets[action.bucket].padded / program.dp() * width;
   case ActionKind::Copy:
     return 2 * action.bytes;
   default:

@@ -165,10 +165,10 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
         ++workers;
       break;
     }
-  bool folds = workers > 0 && workers != program.dp;
+  bool folds = workers > 0 && workers != program.dp();
   if (folds && !newBatch)
     throw Error(StatusInput, checkpoint + " has what the compressed gradients of " + std::to_string(workers) +
-                                 " data-parallel ranks left out, which " + std::to_string(program.dp) +
+                                 " data-parallel ranks left out, which " + std::to_string(program.dp()) +
                                  " cannot go on with: expected -dp=" + std::to_string(workers) +
                                  ", or -resume-new-batch, by which each goes on with the mean");
   Index expected;
@@ -222,7 +222,7 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
       continue;
     const Parameter &tensor = saved.tensors[held.tensor];
     const Part &part = held.part;
-    int64_t slice = program.buckets[part.bucket].padded / program.dp;
+    int64_t slice = program.buckets[part.bucket].padded / program.dp();
     int64_t first = held.sliced ? info.dpRank * slice : 0;
     int64_t last = held.sliced ? first + slice : program.buckets[part.bucket].padded;
     int64_t begin = std::max(first, part.bucket_offset);

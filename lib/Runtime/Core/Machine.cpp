@@ -29,28 +29,35 @@ void checkMachine(const Program &program) {
 }
 
 RankInfo rankInfo(const Program &program, int rank) {
-  return {rank, rank / static_cast<int>(program.dp), rank % static_cast<int>(program.dp)};
+  const Grid &grid = program.grid;
+  RankInfo info;
+  info.rank = rank;
+  for (size_t axis = 0; axis < kAxes; ++axis)
+    info.coordinates[axis] = grid.coordinate(rank, static_cast<Axis>(axis));
+  info.position = static_cast<int>(grid.coordinate(rank, Axis::pp));
+  info.dpRank = static_cast<int>(grid.index(rank, std::array{AxisPart{Axis::edp}, AxisPart{Axis::ep}}));
+  return info;
 }
 
 std::string describeRank(const Program &program, int rank) {
   RankInfo info = rankInfo(program, rank);
   std::string text = "rank " + std::to_string(rank);
-  if (program.pp > 1)
+  if (program.pp() > 1)
     text += " (stage " + std::to_string(info.position) +
-            (program.dp > 1 ? ", data-parallel rank " + std::to_string(info.dpRank) : "") + ")";
+            (program.dp() > 1 ? ", data-parallel rank " + std::to_string(info.dpRank) : "") + ")";
   return text;
 }
 
 std::vector<int64_t> arenasOf(const Program &program) {
   std::vector<int64_t> arenas;
-  for (int rank = 0; rank < program.dp * program.pp; ++rank)
+  for (int rank = 0; rank < program.ranks(); ++rank)
     arenas.push_back(arenaOf(program.positions[rankInfo(program, rank).position]));
   return arenas;
 }
 
 std::vector<int64_t> memoriesOf(const Program &program, MemoryKind kind) {
-  std::vector<int64_t> bytes(program.dp * program.pp);
-  for (int rank = 0; rank < program.dp * program.pp; ++rank)
+  std::vector<int64_t> bytes(program.ranks());
+  for (int rank = 0; rank < program.ranks(); ++rank)
     for (const Memory &memory : program.positions[rankInfo(program, rank).position].memories)
       if (memory.kind == kind)
         bytes[rank] += memory.bytes;
@@ -69,8 +76,8 @@ std::vector<char *> memoriesIn(char *arena, char *disk, const Position &position
 }
 
 std::string describeWorld(const Program &program) {
-  return std::to_string(program.dp * program.pp) + " (dp " + std::to_string(program.dp) + " x pp " +
-         std::to_string(program.pp) + ")";
+  return std::to_string(program.ranks()) + " (dp " + std::to_string(program.dp()) + " x pp " +
+         std::to_string(program.pp()) + ")";
 }
 
 const Action *findAction(const Program &program, int position, int64_t action) {

@@ -31,8 +31,11 @@ public:
 
   NcclPlan make() {
     for (size_t index = 0; index < program.communicators.size(); ++index)
-      for (const std::vector<int> &members : program.communicators[index].groups)
-        planCollectives(static_cast<int64_t>(index), members);
+      for (int rank = 0; rank < program.ranks(); ++rank)
+        // Each group once: as its first member sees it.
+        if (const std::vector<AxisPart> &axes = program.communicators[index].axes;
+            program.grid.index(rank, axes) == 0)
+          planCollectives(static_cast<int64_t>(index), program.grid.group(rank, axes));
     planValues();
     return std::move(plan);
   }
@@ -125,13 +128,14 @@ private:
     };
     std::map<Way, Ends> ways;
     for (size_t list = 0; list < countLists(program); ++list)
-      for (int rank = 0; !positionsOf(program, list).empty() && rank < program.dp * program.pp; ++rank) {
+      for (int rank = 0; !positionsOf(program, list).empty() && rank < program.ranks(); ++rank) {
         const std::vector<Action> &actions = actionsOf(program, list, rank);
         for (const Turn &turn : turnsOf(list, rank, [](const Action &action) {
                return action.kind == ActionKind::Send || action.kind == ActionKind::Recv;
              })) {
           const Action &action = actions[turn.action];
-          int peer = (*program.communicators[action.communicator].find(rank))[action.peer];
+          int peer = static_cast<int>(
+              program.grid.member(rank, program.communicators[action.communicator].axes, action.peer));
           bool sends = action.kind == ActionKind::Send;
           Ends &ends =
               ways[{sends ? rank : peer, sends ? peer : rank, static_cast<int>(action.communicator)}];

@@ -18,7 +18,7 @@ ParameterNorms::ParameterNorms(const Program &program, const RankInfo &info, con
     bool rounded = !load.master && (bucket.type != "f32" || movesApart(program));
     if (!bucket.trainable || bucket.owner != info.position || rounded)
       continue;
-    int64_t slice = bucket.padded / program.dp, first = info.dpRank * slice;
+    int64_t slice = bucket.padded / program.dp(), first = info.dpRank * slice;
     auto *values = reinterpret_cast<const float *>(addresses.at(load.target));
     parameters.addRange(load.bucket, Element::F32, load.sliced ? values : values + first, first, slice);
   }

@@ -197,7 +197,7 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
   ParameterTable table(program);
   for (const Position::Load &load : program.positions[info.position].loads) {
     const Bucket &bucket = program.buckets[load.bucket];
-    int64_t slice = bucket.padded / program.dp;
+    int64_t slice = bucket.padded / program.dp();
     int64_t first = load.sliced ? info.dpRank * slice : 0, last = load.sliced ? first + slice : bucket.padded;
     char *target = addresses.at(load.target);
     ParameterValues &values = load.master || !beside ? masters : *beside;
@@ -277,16 +277,16 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
     for (const Part &part : parts) {
       position = 0;
       load = table.holder(*parameter, part, position);
-      int64_t slice = program.buckets[part.bucket].padded / program.dp;
+      int64_t slice = program.buckets[part.bucket].padded / program.dp();
       int64_t partEnd = part.bucket_offset + part.elements;
       char *place = whole.data() + part.begin * size;
       if (!load && info.rank == 0)
         values.read(*parameter, part.begin, part.begin + part.elements, place);
-      for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp : 1); ++dpRank) {
+      for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp() : 1); ++dpRank) {
         int64_t first = load->sliced ? dpRank * slice : 0;
         int64_t begin = std::max(first, part.bucket_offset);
         int64_t end = std::min(load->sliced ? first + slice : partEnd, partEnd);
-        int holderRank = static_cast<int>(position * program.dp + dpRank);
+        int holderRank = static_cast<int>(position * program.dp() + dpRank);
         for (int64_t at = begin; at < end; at += kPiece / size, ++tag) {
           int64_t bytes = std::min(kPiece / size, end - at) * size;
           char *target = place + (at - part.bucket_offset) * size;

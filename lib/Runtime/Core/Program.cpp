@@ -58,12 +58,14 @@ public:
     }
   }
   static void convert(const Json &json, Ref &ref, const std::string &where) {
-    if (!json.is_array() || json.size() != 4)
-      bad(where + ": expected an address of four numbers, got " + shown(json));
+    constexpr size_t first = 3; // of the steps, of which there is none along the first axis
+    if (!json.is_array() || json.size() <= first || json.size() >= first + kAxes)
+      bad(where + ": expected an address of four to seven numbers, got " + shown(json));
     convert(json[0], ref.buffer, where);
     convert(json[1], ref.slot, where);
     convert(json[2], ref.offset, where);
-    convert(json[3], ref.per_rank, where);
+    for (size_t i = first; i < json.size(); ++i)
+      convert(json[i], ref.steps[1 + i - first], where);
   }
   static void convert(const Json &json, bool &value, const std::string &where) {
     if (json.is_boolean())
@@ -127,8 +129,23 @@ void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
       });
 }
 
+void readAxis(const Json &json, AxisPart &part, const std::string &where) {
+  if (!json.is_array() || json.size() != 3)
+    bad(where + ": expected an axis, its part and a count, got " + shown(json));
+  std::string name;
+  int64_t kind = 0;
+  Reader::convert(json[0], name, where);
+  Reader::convert(json[1], kind, where);
+  Reader::convert(json[2], part.count, where);
+  std::optional<Axis> axis = findAxis(name);
+  if (!axis || kind < AxisPart::Whole || kind > AxisPart::Outer)
+    bad(where + ": there is no such axis, or part of one: " + shown(json));
+  part.axis = *axis;
+  part.part = static_cast<AxisPart::Part>(kind);
+}
+
 void readGroups(const Json &json, RankGroups &groups, const std::string &where) {
-  Reader(json, where)("name", groups.name)("groups", groups.groups);
+  Reader(json, where)("name", groups.name).list("axes", groups.axes, readAxis);
 }
 
 void readBuffer(const Json &json, Buffer &b, const std::string &where) {
@@ -221,8 +238,7 @@ public:
   /// Of the largest size, or of a variant.
   Sections(const Program &program, std::string_view text, const Variant *variant) : text(text) {
     auto known = std::make_shared<Program>();
-    known->dp = program.dp;
-    known->pp = program.pp;
+    known->grid = program.grid;
     known->communicators = program.communicators;
     known->inputs = program.inputs;
     known->metrics = program.metrics;
@@ -306,8 +322,13 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   if (p.version != DSOPT_ABI_VERSION)
     bad("version " + std::to_string(p.version) + ", this runtime expects " +
         std::to_string(DSOPT_ABI_VERSION) + ": compile the program anew");
+  std::array<int64_t, kAxes> axes;
+  axes.fill(1);
+  reader("grid", axes);
+  checkGrid(axes);
+  p.grid = Grid(axes);
   reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
-      "target", p.target)("arch", p.arch)("features", p.features)("dp", p.dp)("pp", p.pp)("zero", p.zero)(
+      "target", p.target)("arch", p.arch)("features", p.features)("zero", p.zero)(
       "threads", p.threads)("K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)(
       "accumulate", p.accumulate)("schedule", p.schedule)("precision", p.precision)(
       "gradient_type", p.gradient_type)("optimizer", p.optimizer)("matmul_precision", p.matmul_precision)(

@@ -92,7 +92,7 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
     holder.position = position;
     holder.buffer = ref;
     holder.isState = true;
-    holder.writer = run.from / (bucket.padded / program.dp);
+    holder.writer = run.from / (bucket.padded / program.dp());
     for (const auto &[parameter, part] : table.ofBucket(run.bucket)) {
       if (part.bucket_offset != run.from)
         continue;
@@ -137,7 +137,7 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
           addState(action.bucket, state, "f32", holder);
           continue;
         }
-        for (holder.dpRank = 0; holder.dpRank < program.dp; ++holder.dpRank)
+        for (holder.dpRank = 0; holder.dpRank < program.dp(); ++holder.dpRank)
           addState(action.bucket, state + "." + std::to_string(holder.dpRank), "f32", holder);
       }
       for (size_t i = 0; i < at.buffers.size(); ++i)
@@ -159,7 +159,7 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
             at.buffers[i].name.compare(0, start.size(), start) == 0)
           addFactor(action.bucket, at.buffers[i].name.substr(start.size()), at.buffers[i].bytes, error);
         if (at.buffers[i].name == prefix + kWorkerError)
-          for (error.dpRank = 0; error.dpRank < program.dp; ++error.dpRank)
+          for (error.dpRank = 0; error.dpRank < program.dp(); ++error.dpRank)
             addState(action.bucket, std::string(kWorkerError) + "." + std::to_string(error.dpRank), "f32",
                      error);
       }
@@ -229,19 +229,19 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
     const HeldTensor &held = saved.held[i];
     const Parameter &tensor = saved.tensors[held.tensor];
     const Part &part = held.part;
-    int64_t slice = program.buckets[part.bucket].padded / program.dp, size = elementBytes(tensor.type);
+    int64_t slice = program.buckets[part.bucket].padded / program.dp(), size = elementBytes(tensor.type);
     int64_t begin = part.bucket_offset, end = begin + part.elements;
     int64_t place = tensor.offset + (part.begin - begin) * size; // of the bucket's first element
     if (int64_t writer = std::max(held.dpRank, held.writer); writer >= 0) {
       segments.push_back({held.tensor, place + begin * size, place + end * size,
-                          static_cast<int>(held.position * program.dp + writer), i});
+                          static_cast<int>(held.position * program.dp() + writer), i});
       continue;
     }
     // Of what all have, each writes the slice that it would have.
     for (int64_t at = begin; at < end;) {
       int64_t dpRank = at / slice, next = std::min(end, (dpRank + 1) * slice);
       segments.push_back({held.tensor, place + at * size, place + next * size,
-                          static_cast<int>(held.position * program.dp + dpRank), i});
+                          static_cast<int>(held.position * program.dp() + dpRank), i});
       at = next;
     }
   }

@@ -332,7 +332,7 @@ public:
 
 private:
   RunOptions checked(RunOptions given) const {
-    if (engine.size() != program.dp * program.pp)
+    if (engine.size() != program.ranks())
       throw Error(StatusInput,
                   "started with " + std::to_string(engine.size()) + " ranks; the program was compiled for " +
                       describeWorld(program),

@@ -50,7 +50,7 @@ void Executor::decide() {
   double divisor = skips ? std::numeric_limits<double>::quiet_NaN() : scale;
   // Ranks have parts of the sum. Each takes its own for the mean, and all are as long as they are in the
   // root of the mean square.
-  double ranks = hasOwnGradients() ? static_cast<double>(program.dp) : 1;
+  double ranks = hasOwnGradients() ? static_cast<double>(program.dp()) : 1;
   divisor /= std::sqrt(ranks);
   double norm = std::sqrt(agreement->squares()) / divisor;
   result->loss = agreement->loss();

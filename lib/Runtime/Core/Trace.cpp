@@ -82,7 +82,7 @@ public:
     if (!sends && action.kind != ActionKind::Recv)
       return;
     const RankGroups &communicator = program.communicators[action.communicator];
-    int receiver = sends ? (*communicator.find(rank))[action.peer] : rank;
+    int receiver = sends ? static_cast<int>(program.grid.member(rank, communicator.axes, action.peer)) : rank;
     std::string id = step + " " + communicator.name + " " + action.tag + " " + std::to_string(receiver);
     line(std::string("{\"ph\":\"") + (sends ? "s" : "f\",\"bp\":\"e") +
          "\",\"cat\":\"value\",\"name\":\"value\"" + place(rank, lane) +

@@ -62,7 +62,7 @@ int64_t DataSource::plannedSteps(int64_t steps, int64_t epochs) {
   if (count < program.K)
     throw Error(StatusInput, name + ": holds " + std::to_string(count) +
                                  " micro-batches, but one step takes " + std::to_string(program.K) + " (" +
-                                 std::to_string(program.dp) + " dp x " + std::to_string(program.M) +
+                                 std::to_string(program.dp()) + " dp x " + std::to_string(program.M) +
                                  " micro-batches)");
   if (steps > 0) {
     double passes = static_cast<double>(steps) * static_cast<double>(program.K) / static_cast<double>(count);

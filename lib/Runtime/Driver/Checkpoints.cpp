@@ -39,9 +39,9 @@ static void checkBatch(const Program &program, const RunSettings &settings, cons
   std::string text = checkpoint + " was written with " + batch(m.K, m.V, m.accumulate) +
                      "; the program has " + batch(program.K, program.V, program.accumulate) +
                      ". It goes on with the same bits under -dp of " + degrees;
-  if (m.K % program.dp == 0)
-    text += "; for -dp=" + std::to_string(program.dp) + " use: " +
-            dsoptCommand(program, {"micro-batches=" + std::to_string(m.K / program.dp),
+  if (m.K % program.dp() == 0)
+    text += "; for -dp=" + std::to_string(program.dp()) + " use: " +
+            dsoptCommand(program, {"micro-batches=" + std::to_string(m.K / program.dp()),
                                    "reduction-shards=" + std::to_string(m.V), "accumulate=" + m.accumulate});
   throw Error(StatusInput, text + "; -resume-new-batch goes on with the new batch");
 }

@@ -72,7 +72,7 @@ dsopt::runtime::chooseTarget(std::vector<std::unique_ptr<ProgramObject>> objects
   if (objects.size() == 1)
     return std::move(objects.front());
   const Program &program = objects.front()->program;
-  int64_t ranks = launch.localSize > 0 ? launch.localSize : program.dp * program.pp;
+  int64_t ranks = launch.localSize > 0 ? launch.localSize : program.ranks();
   std::string obstacle = askForObstacle(program, static_cast<int>(ranks));
   notes.push_back({obstacle.empty() ? "runs on the GPU (-run-on=cpu runs it on the CPU)"
                                     : "runs on the CPU, not on a GPU: " + obstacle,

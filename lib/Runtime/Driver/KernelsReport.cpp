@@ -56,8 +56,8 @@ static std::string heading(const Program &program, const MachineLimits &limits, 
                            int64_t steps) {
   std::string text = format("kernels: mean of %lld step%s of %.1f ms, %lld thread%s", (long long)steps,
                             steps == 1 ? "" : "s", ms / steps, (long long)threads, threads == 1 ? "" : "s");
-  if (program.dp * program.pp > 1)
-    text += format(", rank 0 of %lld", (long long)(program.dp * program.pp));
+  if (program.ranks() > 1)
+    text += format(", rank 0 of %lld", (long long)(program.ranks()));
   text += format("; this %s: %.1f GB/s", program.target == "cpu" ? "machine" : "GPU", limits.bandwidth / 1e9);
   for (const auto &[type, peak] : limits.peak)
     text += format(", %.0f GFLOP/s %s", peak / 1e9, type.c_str());

@@ -20,7 +20,7 @@
 using namespace dsopt::runtime;
 
 void dsopt::runtime::checkWorldSize(const Program &program, const Launch &launch) {
-  if (!launch.size || launch.size == program.dp * program.pp)
+  if (!launch.size || launch.size == program.ranks())
     return;
   throw Error(StatusInput, "the launcher started " + std::to_string(launch.size) +
                                " ranks; the program was compiled for " + describeWorld(program));
@@ -129,7 +129,7 @@ static Joined joinUnderMpi(const Run &run) {
   Joined joined;
   joined.engine = joinMpi(run.settings.launch.rank, launchLimit());
   int rank = joined.engine->rank(), size = joined.engine->size();
-  if (size != program.dp * program.pp) {
+  if (size != program.ranks()) {
     Error error(StatusInput,
                 "MPI came up with " + std::to_string(size) + " ranks; the program was compiled for " +
                     describeWorld(program),

@@ -68,7 +68,7 @@ public:
 
   Outcome start() {
     const Program &program = run.program();
-    int world = static_cast<int>(program.dp * program.pp);
+    int world = static_cast<int>(program.ranks());
     group = SharedGroup::create(arenasOf(program));
     if (sys::pipe2(messages, O_CLOEXEC | O_NONBLOCK) != 0)
       throw Error(StatusFailure, std::string("pipe failed: ") + std::strerror(errno));
@@ -323,7 +323,7 @@ void beginAgain(Run &run, const Outcome &outcome, int64_t restart) {
 
 int dsopt::runtime::runLocalRanks(Run &run) {
   const Program &program = run.program();
-  if (program.dp * program.pp == 1 && run.settings.restarts == 0) {
+  if (program.ranks() == 1 && run.settings.restarts == 0) {
     installSignals(OnSignal::StopThenLeave);
     fault::setRank(0);
     std::unique_ptr<Engine> engine = makeSingleEngine();

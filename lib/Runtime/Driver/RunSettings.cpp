@@ -350,7 +350,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
 }
 
 std::string dsopt::runtime::batchLine(const Program &program) {
-  std::string parts = std::to_string(program.dp) + " dp x " + std::to_string(program.M) + " micro-batches";
+  std::string parts = std::to_string(program.dp()) + " dp x " + std::to_string(program.M) + " micro-batches";
   if (program.micro_batch_size <= 0)
     return "global batch " + std::to_string(program.K) + " micro-batches = " + parts;
   return "global batch " + std::to_string(program.K * program.micro_batch_size) + " = " + parts + " x " +
@@ -382,8 +382,8 @@ std::string dsopt::runtime::programHelp(const Program &program, const std::strin
                      program.dsopt + ".\n\n" + optionsHelp(Tool::Program, values);
   auto number = [](int64_t value) { return std::to_string(value); };
   text += "compiled in:\n";
-  text += "  layout      dp " + number(program.dp) + ", pp " + number(program.pp) + ", zero " +
-          number(program.zero) + ", schedule " + program.schedule + " (" + number(program.dp * program.pp) +
+  text += "  layout      dp " + number(program.dp()) + ", pp " + number(program.pp()) + ", zero " +
+          number(program.zero) + ", schedule " + program.schedule + " (" + number(program.ranks()) +
           " ranks)\n";
   text += "  batch       " + batchLine(program) + ", reduction shards " + number(program.V) +
           ", accumulate " + program.accumulate + "\n";

@@ -57,6 +57,7 @@ private:
 
 void Offloader::moveBuffers() {
   int64_t slice = 0;
+  bool isCut = false;
   for (auto buffer : out.program.getBody().front().getOps<BufferOp>()) {
     if (buffer.getRole() != BufferRole::Stored)
       continue;
@@ -67,10 +68,11 @@ void Offloader::moveBuffers() {
     buffer.setMemoryAttr(FlatSymbolRefAttr::get(out.context, onDisk ? kDiskMemory : kHostMemory));
     moved[FlatSymbolRefAttr::get(buffer.getSymNameAttr())] = bucket.getTier();
     slice = std::max(slice, bucket.getSlice());
+    isCut |= bucket.getRanks() > 1;
   }
   // What each rank has of a slice's part would lie between what others have: a slice is copied whole.
-  most = analysis.ranks() > 1 ? alignedOnDisk(slice)
-                              : elementsOfPart(out.program->getParentOfType<ModuleOp>(), slice);
+  most = isCut ? alignedOnDisk(slice)
+               : elementsOfPart(out.program->getParentOfType<ModuleOp>(), slice);
 }
 
 LogicalResult Offloader::findReads() {
@@ -118,8 +120,7 @@ CopyOp Offloader::bring(RefAttr slice, RefAttr own, int64_t bytes,
 RefAttr Offloader::ownPlace(GatherOp gather) {
   RefAttr slice = gather.getSlice(), target = gather.getTarget();
   if (gather.getCommunicator() == kDataParallel && !gather.getWire())
-    return out.ref(target.getBuffer(), target.getSlot(), target.getOffset(),
-                   target.getPerRank() + (int64_t)gather.getBytes());
+    return ownPart(target, gather.getBytes(), *analysis.members.axes(gather), analysis.members.grid());
   BufferOp stored = analysis.buffer(out.program, slice.getBuffer().getAttr());
   ProgramBuilder::BufferTraits traits;
   traits.of = *stored.getOf();
@@ -128,10 +129,10 @@ RefAttr Offloader::ownPlace(GatherOp gather) {
 
 LogicalResult Offloader::move(GatherOp gather) {
   RefAttr slice = gather.getSlice(), target = gather.getTarget();
-  FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(gather);
-  if (failed(groups))
+  FailureOr<int64_t> members = analysis.members.count(gather);
+  if (failed(members))
     return failure();
-  bool alone = groups->front().size() == 1;
+  bool alone = *members == 1;
   int64_t bytes = gather.getBytes();
   RefAttr own = alone ? target : ownPlace(gather);
   out.insertBefore(gather);

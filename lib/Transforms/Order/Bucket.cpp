@@ -99,8 +99,8 @@ FlatSymbolRefAttr BucketBuffers::pendingGradient(const Bucket &bucket) {
 }
 
 RefAttr BucketBuffers::gradientSlice(const Bucket &bucket, int64_t use) {
-  bool part = bucket.wholeGradients() && bucket.ranks > 1;
-  return out.ref(gradient(bucket, use), 0, 0, part ? bucket.gradientSliceBytes() : 0);
+  RefAttr whole = out.ref(gradient(bucket, use));
+  return bucket.wholeGradients() ? bucket.ownPart(whole, bucket.gradientSliceBytes()) : whole;
 }
 
 FlatSymbolRefAttr BucketBuffers::passingGradient(const Bucket &bucket, int64_t use, int64_t depth) {

@@ -4,23 +4,10 @@
 
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
-#include "dsopt/Interfaces/Options.h"
 
 using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
-
-/// `count` groups of `members` ranks: the first ones are `between` apart, those of a group `stride`.
-static ArrayAttr groupsOf(Builder &builder, int64_t count, int64_t between, int64_t members, int64_t stride) {
-  SmallVector<Attribute> groups;
-  for (int64_t group = 0; group < count; ++group) {
-    SmallVector<int64_t> ranks;
-    for (int64_t member = 0; member < members; ++member)
-      ranks.push_back(group * between + member * stride);
-    groups.push_back(builder.getI64ArrayAttr(ranks));
-  }
-  return builder.getArrayAttr(groups);
-}
 
 /// Declares `name` where the module has none of its kind: what else is called so makes way.
 template <typename OpTy, typename Value>
@@ -30,34 +17,29 @@ static void declare(SymbolTable &symbols, StringRef name, Value value) {
   graph::makeWay(symbols, name);
   auto module = cast<ModuleOp>(symbols.getOp());
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  OpTy::create(builder, module.getLoc(), name, value);
+  symbols.insert(OpTy::create(builder, module.getLoc(), name, value));
 }
 
-void dsopt::declareCommunicators(ModuleOp module, int64_t ranks, int64_t positions) {
+void dsopt::declareCommunicators(ModuleOp module) {
   SymbolTable symbols(module);
-  Builder builder(module.getContext());
-  declare<CommunicatorOp>(symbols, kDataParallel, groupsOf(builder, positions, ranks, ranks, 1));
-  declare<CommunicatorOp>(symbols, kPipeline, groupsOf(builder, ranks, 1, positions, ranks));
-  declare<CommunicatorOp>(symbols, kWorld, groupsOf(builder, 1, 0, ranks * positions, 1));
+  MLIRContext *context = module.getContext();
+  auto over = [&](ArrayRef<AxisPart> parts) {
+    auto axes = dist::AxesAttr::get(context, parts);
+    declare<CommunicatorOp>(symbols, communicatorName(axes), axes);
+  };
+  over(dist::getDataAxes(context).getParts());
+  over({AxisPart{Axis::pp}});
+  over({AxisPart{Axis::pp}, AxisPart{Axis::edp}, AxisPart{Axis::ep}, AxisPart{Axis::sp}, AxisPart{Axis::tp}});
+  for (auto bucket : llvm::to_vector(module.getOps<dist::BucketOp>()))
+    over(bucket.getAxes().getParts());
 }
 
 void dsopt::declareNodes(ModuleOp module, int64_t nodeSize) {
   SymbolTable symbols(module);
-  Builder builder(module.getContext());
-  int64_t ranks = options::dp(module).value_or(1), positions = 0;
-  for (auto program : module.getOps<ProgramOp>())
-    positions = std::max<int64_t>(positions, program.getPosition() + 1);
-  declare<CommunicatorOp>(symbols, kNode,
-                          groupsOf(builder, ranks * positions / nodeSize, nodeSize, nodeSize, 1));
-  SmallVector<Attribute> across;
-  for (int64_t position = 0; position < positions; ++position)
-    for (int64_t place = 0; place < nodeSize; ++place) {
-      auto members = llvm::map_to_vector(llvm::seq<int64_t>(0, ranks / nodeSize), [&](int64_t node) {
-        return position * ranks + node * nodeSize + place;
-      });
-      across.push_back(builder.getI64ArrayAttr(members));
-    }
-  declare<CommunicatorOp>(symbols, kAcross, builder.getArrayAttr(across));
+  MLIRContext *context = module.getContext();
+  for (auto [name, part] : {std::pair(kNode, AxisPart::Inner), std::pair(kAcross, AxisPart::Outer)})
+    declare<CommunicatorOp>(symbols, name,
+                            dist::AxesAttr::get(context, {AxisPart{Axis::edp, part, nodeSize}}));
 }
 
 void dsopt::declareStreams(ModuleOp module, int64_t positions) {

@@ -450,7 +450,7 @@ void Reader::placeStatistics() {
 }
 
 LogicalResult Reader::readChunks() {
-  int64_t last = options::pp(module) - 1, lastChunk = 0;
+  int64_t last = dist::getGrid(module).size(Axis::pp) - 1, lastChunk = 0;
   bool apart = false; // chunks have numbers of their own
   for (const RunInfo &run : result.runs) {
     last = std::max(last, run.stage);

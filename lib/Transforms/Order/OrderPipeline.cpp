@@ -150,7 +150,8 @@ static LogicalResult checkSequential(func::FuncOp function, int64_t ranks, int64
 /// Writes the programs of one function.
 static LogicalResult orderFunction(func::FuncOp function) {
   auto module = function->getParentOfType<ModuleOp>();
-  int64_t ranks = options::dp(module).value_or(1), microBatches = options::micro_batches(module).value_or(1);
+  int64_t ranks = dist::getGrid(module).dataParallel(),
+          microBatches = options::micro_batches(module).value_or(1);
   if (failed(checkSequential(function, ranks, microBatches)))
     return failure();
   FailureOr<MicroBatch> graph = readMicroBatch(function);
@@ -159,7 +160,7 @@ static LogicalResult orderFunction(func::FuncOp function) {
   auto orders = orderStages(module, options::schedule(module), *graph, microBatches);
   if (failed(orders))
     return failure();
-  declareCommunicators(module, ranks, graph->stages);
+  declareCommunicators(module);
   declareStreams(module, graph->stages);
   for (auto [s, slots] : llvm::enumerate(orders->slots))
     StageWriter(module, *graph, ranks, microBatches, s)

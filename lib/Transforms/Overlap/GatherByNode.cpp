@@ -29,7 +29,7 @@ namespace {
 class Splitter {
 public:
   Splitter(ProgramOp program, int64_t nodeSize, AccessAnalysis &analysis)
-      : nodeSize(nodeSize), nodes(analysis.ranks() / nodeSize), analysis(analysis), out(program) {}
+      : nodeSize(nodeSize), nodes(analysis.members.grid().size(Axis::edp) / nodeSize), analysis(analysis), out(program) {}
   LogicalResult split();
 
 private:
@@ -105,7 +105,7 @@ LogicalResult Splitter::split() {
 }
 
 LogicalResult dsopt::gatherByNode(ModuleOp module) {
-  int64_t ranks = options::dp(module).value_or(1), nodeSize = options::node_size(module).value_or(ranks);
+  int64_t ranks = dist::getGrid(module).dataParallel(), nodeSize = options::node_size(module).value_or(ranks);
   if (options::secondary_params(module) == "none")
     return success();
   if (nodeSize < 1 || ranks % nodeSize)

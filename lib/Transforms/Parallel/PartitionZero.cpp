@@ -51,25 +51,25 @@ void PartitionZeroPass::runOnOperation() {
   auto blocks = graph::collectBlocks(module);
   if (failed(blocks))
     return signalPassFailure();
-  int64_t dp = takeOption(module, "dp", ranks, /*unset=*/0, 1);
+  auto axes = dist::getDataAxes(module.getContext());
+  int64_t ranks = dist::getGrid(module).count(axes.getParts());
   int64_t zero = takeOption(module, "zero", stage, /*unset=*/-1, 0);
   int64_t whole = takeOption(module, "param_persistence_threshold", persistenceThreshold, /*unset=*/-1, 0);
   takeOption(module, "reduce_bucket_size", reduceBucketSize, /*unset=*/0, 0);
   takeOption(module, "gather_bucket_size", gatherBucketSize, /*unset=*/0, 0);
-  if (dp < 1 || zero > 3) {
-    module.emitError("cannot partition by ZeRO stage ")
-        << zero << " over " << dp << " ranks: expected a stage of 0 to 3 and a rank or more";
+  if (zero > 3) {
+    module.emitError("cannot partition by ZeRO stage ") << zero << ": expected a stage of 0 to 3";
     return signalPassFailure();
   }
   // What is alone has everything, but for what it fetches.
-  if (dp == 1 && options::offload_params(module) == "none")
+  if (ranks == 1 && options::offload_params(module) == "none")
     zero = 0;
   // Behind the freeze each rank has its own gradient whole, and updates by whole momenta or its slice of
   // them.
   if (options::freeze_step(module).value_or(0) > 0)
     zero = options::onebit_gather(module) == "parameters" ? std::min<int64_t>(zero, 1) : 0;
 
-  BucketLimits limits(module, dp, zero);
+  BucketLimits limits(module, ranks, zero);
   SymbolTable symbols(module);
   auto readers = findReaders(module, *blocks, symbols);
   llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);
@@ -187,8 +187,8 @@ void PartitionZeroPass::runOnOperation() {
     auto op = dist::BucketOp::create(
         builder, first.getLoc(), name, TypeAttr::get(bucket.element),
         builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
-        builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, dp * dist::kGranule)),
-        builder.getStrArrayAttr({"dp"}), builder.getI64IntegerAttr(bucket.zero),
+        builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, ranks * dist::kGranule)),
+        axes, builder.getI64IntegerAttr(bucket.zero),
         dist::TierAttr::get(module.getContext(), dist::Tier::Device),
         bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
         bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(),

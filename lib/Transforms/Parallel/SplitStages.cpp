@@ -83,7 +83,7 @@ void SplitStagesPass::runOnOperation() {
   auto blocks = graph::collectBlocks(module);
   if (failed(blocks))
     return signalPassFailure();
-  int64_t count = takeOption(module, "pp", stages, /*unset=*/0, 1);
+  int64_t count = dist::getGrid(module).size(Axis::pp);
   int64_t total = blocks->size();
   if (count < 1 || count > total) {
     module.emitError("cannot cut ") << total << " blocks into " << count

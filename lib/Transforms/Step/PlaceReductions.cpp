@@ -44,7 +44,7 @@ struct ReductionShape {
 /// That of the module's options; emits an error and fails where they do not fit each other.
 static FailureOr<ReductionShape> readReductionShape(ModuleOp module) {
   ReductionShape shape;
-  shape.ranks = options::dp(module).value_or(1);
+  shape.ranks = dist::getGrid(module).dataParallel();
   shape.microBatches = options::micro_batches(module).value_or(1);
   shape.shards = options::reduction_shards(module).value_or(shape.ranks);
   StringRef byStage = options::zero(module) < 2 ? "local" : "sharded";

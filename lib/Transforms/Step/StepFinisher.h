@@ -63,7 +63,8 @@ private:
   /// The gradient as the bucket's update takes it.
   exec::RefAttr updateGradient(const PlacedBucket &bucket) {
     bool part = !bucket.wholeStates() && bucket.wholeGradients();
-    return out.ref(buffers.gradient(bucket, 0), 0, 0, part ? bucket.gradientSliceBytes() : 0);
+    exec::RefAttr whole = out.ref(buffers.gradient(bucket, 0));
+    return part ? bucket.ownPart(whole, bucket.gradientSliceBytes()) : whole;
   }
 
   const StepBuckets &step;

@@ -112,7 +112,8 @@ UpdateOp StepFinisher::writeMatrixUpdate(const PlacedBucket &bucket, UpdateOp di
   UpdateOp update = writeUpdate(bucket, step.kernels.lookup(dist::BucketOp(bucket.op).getSymNameAttr()));
   update.setUnpadded(true);
   SmallVector<Attribute> refs(update.getBuffers().begin(), update.getBuffers().end());
-  refs[kUpdateGradient] = out.ref(made, 0, 0, isSliced ? bucket.gradientSliceBytes() : 0);
+  RefAttr final = out.ref(made);
+  refs[kUpdateGradient] = isSliced ? bucket.ownPart(final, bucket.gradientSliceBytes()) : final;
   update.setBuffersAttr(ArrayAttr::get(out.context, refs));
   return update;
 }
@@ -142,8 +143,9 @@ UpdateOp StepFinisher::writeUpdate(const PlacedBucket &bucket, SymbolRefAttr ker
   // at stage 1 the gradient is whole as well.
   bool sliced = !bucket.wholeStates();
   SmallVector<Attribute> refs;
-  refs.push_back(out.ref(buffers.parameters(bucket), 0, 0,
-                         sliced && bucket.wholeParameters() ? bucket.sliceBytes() : 0));
+  RefAttr parameters = out.ref(buffers.parameters(bucket));
+  refs.push_back(sliced && bucket.wholeParameters() ? bucket.ownPart(parameters, bucket.sliceBytes())
+                                                    : parameters);
   if (step.delays)
     buffers.pendingGradient(bucket);
   refs.push_back(step.lags ? out.ref(buffers.pendingGradient(bucket)) : updateGradient(bucket));
@@ -154,8 +156,10 @@ UpdateOp StepFinisher::writeUpdate(const PlacedBucket &bucket, SymbolRefAttr ker
     for (auto [index, state] : llvm::enumerate(states->getAsRange<dist::StateAttr>())) {
       // The momentum, of which ranks exchange the whole and update by their slice.
       bool isWhole = step.gathersParameters && index == 0;
-      refs.push_back(out.ref(buffers.optimizerState(bucket, state, isWhole), 0, 0,
-                             isWhole && sliced ? bucket.slice * graph::elementBytes(state.getType()) : 0));
+      RefAttr kept = out.ref(buffers.optimizerState(bucket, state, isWhole));
+      refs.push_back(isWhole && sliced
+                         ? bucket.ownPart(kept, bucket.slice * graph::elementBytes(state.getType()))
+                         : kept);
     }
   return out.emit<UpdateOp>(kernel, bucket.name(), ArrayAttr::get(out.context, refs),
                             sliced ? bucket.slice : bucket.padded, sliced, kComputeStream);

@@ -38,10 +38,10 @@ void StepFinisher::writeTiedGradients(const PlacedBucket &bucket) {
 void StepFinisher::writeNewParameters(const PlacedBucket &bucket, int64_t from) {
   // Where ranks are apart none has another one's parameters.
   bool isApart = step.kind == ProgramKind::LocalStep || step.kind == ProgramKind::JoinStep;
-  int64_t part = bucket.wholeParameters() && bucket.ranks > 1 && !isApart ? bucket.sliceBytes() : 0;
   int64_t bytes = isApart ? bucket.sliceBytes() * bucket.ranks : bucket.sliceBytes();
   FlatSymbolRefAttr parameters = buffers.parameters(bucket, bucket.owner == stage);
-  RefAttr slice = out.ref(parameters, 0, 0, part), whole = out.ref(parameters);
+  RefAttr whole = out.ref(parameters);
+  RefAttr slice = bucket.wholeParameters() && !isApart ? bucket.ownPart(whole, bucket.sliceBytes()) : whole;
   std::string tag = (bucket.name() + ".param").str();
   auto gather = [&](Traffic traffic) {
     out.emit<GatherOp>(slice, whole, bucket.sliceBytes(), TypeAttr(), traffic, out.nextOrder(),

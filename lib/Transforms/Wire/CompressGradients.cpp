@@ -23,7 +23,7 @@ using namespace dsopt::exec;
 
 /// All that a reference to this rank's part is of.
 static RefAttr wholeOf(RefAttr part) {
-  return RefAttr::get(part.getContext(), part.getBuffer(), part.getSlot(), part.getOffset(), 0);
+  return RefAttr::get(part.getContext(), part.getBuffer(), part.getSlot(), part.getOffset(), {});
 }
 
 /// Writes the exchange of a bucket's momentum in front of its update.

@@ -53,6 +53,6 @@ LogicalResult CompressedReduction::finish(ProgramBuilder &out, WireKernels &, Co
   for (int64_t rank = 0; rank < ranks; ++rank)
     compression.method.unpack(writer, shifted(received, rank * bytes), sum, elements,
                               rank ? Into::Add : Into::Replace, compression.options);
-  writer.take(sum, takes, target, elements, accumulate);
+  writer.take(bucket, sum, takes, target, elements, accumulate);
   return failure(writer.failed);
 }

@@ -108,8 +108,7 @@ void Expander::mapBlocks(RefAttr values, RefAttr wire, int64_t elements, Type ty
 }
 
 LogicalResult Expander::start(GatherOp gather) {
-  FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(gather);
-  if (failed(groups))
+  if (failed(analysis.members.axes(gather)))
     return failure();
   RefAttr slice = gather.getSlice(), target = gather.getTarget();
   BufferOp from = buffer(slice), to = buffer(target);
@@ -211,7 +210,7 @@ LogicalResult Expander::startQuantized(ReduceOp reduce) {
   out.insertBefore(reduce);
   for (auto &[target, reduction] : reductions)
     reduction.proceed(out, kernels);
-  int64_t ranks = analysis.ranks();
+  int64_t ranks = analysis.members.grid().dataParallel();
   QuantizedReduction reduction(reduce, ranks,
                                options::node_size(out.program->getParentOfType<ModuleOp>()).value_or(ranks));
   StringAttr target = reduce.getTarget().getBuffer().getAttr();
@@ -223,12 +222,12 @@ LogicalResult Expander::startQuantized(ReduceOp reduce) {
 LogicalResult Expander::start(ReduceOp reduce) {
   if (auto wire = reduce.getWire(); wire && wire->isInteger(4))
     return startQuantized(reduce);
-  if (compression && reduce.getMethod() == ReductionMethod::AllToAll && analysis.ranks() > 1)
+  if (compression && reduce.getMethod() == ReductionMethod::AllToAll && analysis.members.grid().dataParallel() > 1)
     return startCompressed(reduce);
-  FailureOr<ArrayRef<SmallVector<int64_t>>> groups = analysis.members.groups(reduce);
-  if (failed(groups))
+  FailureOr<int64_t> count = analysis.members.count(reduce);
+  if (failed(count))
     return failure();
-  int64_t members = groups->front().size(), slice = reduce.getElements();
+  int64_t members = *count, slice = reduce.getElements();
   Type type = reduce.getType(), wire = reduce.getWire().value_or(type);
   bool apart = reduce.getMethod() == ReductionMethod::AllToAll && members > 1;
   RefAttr whole = reduce.getWhole(), sent = whole;
@@ -352,7 +351,7 @@ LogicalResult Expander::expand() {
 
 /// Whether reductions of some rank go by way of its node.
 static bool reducesByNode(ModuleOp module, int64_t nodeSize) {
-  if (nodeSize <= 1 || nodeSize >= options::dp(module).value_or(1))
+  if (nodeSize <= 1 || nodeSize >= dist::getGrid(module).dataParallel())
     return false;
   return module
       .walk([](ReduceOp reduce) {

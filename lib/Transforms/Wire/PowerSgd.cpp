@@ -66,7 +66,7 @@ RefAttr FactoredReduction::total(ProgramBuilder &out, ReductionWriter &writer, A
   int64_t size = part(count), bytes = size * kBytes, rows = size / kSummedValues;
   Type f32 = Float32Type::get(out.context);
   RefAttr received = exchanged.getTarget(), whole = writer.scratch(name, ranks * size, f32);
-  RefAttr own = shifted(whole, 0, bytes), sum = received;
+  RefAttr own = Bucket(bucket).ownPart(whole, bytes), sum = received;
   for (int64_t other = 1; other < ranks; ++other) {
     RefAttr made = other + 1 == ranks ? own : writer.scratch((name + ".sum").str(), size, f32);
     if (other == 1 || other + 1 == ranks)
@@ -157,6 +157,6 @@ LogicalResult FactoredReduction::finish(ProgramBuilder &out, WireKernels &wire, 
   }
   for (auto [begin, end] : gaps)
     writer.fill(shifted(made, begin * kBytes), 0, end - begin, error);
-  writer.take(shifted(made, 0, elements * kBytes), takes, target, elements, accumulate);
+  writer.take(bucket, Bucket(bucket).ownPart(made, elements * kBytes), takes, target, elements, accumulate);
   return success(!writer.failed);
 }

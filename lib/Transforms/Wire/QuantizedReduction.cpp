@@ -108,7 +108,7 @@ void QuantizedReduction::finish(ProgramBuilder &out, WireKernels &kernels) {
     RefAttr sum = beside(".sum");
     add(out, kernels, sum, parts, part, count, /*accumulate=*/false);
     out.emit<AddOp>(target, sum, elements, Float32Type::get(out.context), kComputeStream);
-  } else if (target.getPerRank()) {
+  } else if (!target.isUniform()) {
     // This rank's part of a whole buffer is written at once.
     RefAttr sum = beside(".sum"), last = beside(".last");
     Type f32 = Float32Type::get(out.context);

@@ -10,8 +10,7 @@
 
 #include "CompressionKernels.h"
 #include "WireKernels.h"
-#include "dsopt/Dialect/Dist/Dist.h"
-#include "dsopt/Transforms/Order/ProgramBuilder.h"
+#include "dsopt/Transforms/Order/Bucket.h"
 
 namespace dsopt {
 
@@ -40,8 +39,8 @@ public:
   /// A bit for each of so many elements, 0 in gaps.
   exec::RefAttr takes(int64_t elements, exec::RefAttr any, Gaps gaps);
   /// Writes or adds what has come for this rank's slice, but for padding.
-  void take(exec::RefAttr slice, exec::RefAttr takes, exec::RefAttr target, int64_t elements,
-            bool accumulate);
+  void take(dist::BucketOp bucket, exec::RefAttr slice, exec::RefAttr takes, exec::RefAttr target,
+            int64_t elements, bool accumulate);
 
   bool failed = false; ///< some kernel's text is wrong
 

@@ -74,9 +74,8 @@ void SignExchange::toHost(RefAttr device, RefAttr host, int64_t bytes) {
 }
 
 void SignExchange::gather(RefAttr from, RefAttr to, int64_t each) {
-  auto group = cast<StringAttr>(bucket.getAxes()[0]);
-  out.emit<GatherOp>(from, to, each, TypeAttr(), Traffic::AllGather, out.nextOrder(), group.getValue(),
-                     kCommStream);
+  out.emit<GatherOp>(from, to, each, TypeAttr(), Traffic::AllGather, out.nextOrder(),
+                     communicatorName(bucket.getAxes()), kCommStream);
 }
 
 void SignExchange::begin(RefAttr variance, StringRef on, bool first) {
@@ -86,7 +85,7 @@ void SignExchange::begin(RefAttr variance, StringRef on, bool first) {
     ownTakes = declare("takes", words, IntegerType::get(out.context, kWordBits));
   if (sliced && !first)
     return;
-  RefAttr own = sliced ? shifted(ownTakes, 0, slice / 8) : ownTakes;
+  RefAttr own = sliced ? Bucket(bucket).ownPart(ownTakes, slice / 8) : ownTakes;
   map(kernels.takes(), {variance, own}, words);
   if (sliced)
     gather(own, ownTakes, slice / 8);
@@ -111,7 +110,7 @@ void SignExchange::exchange() {
     pack({shifted(ownWorkerError, unit * sliceBytes), shifted(ownTakes, unit * slice / 8),
           shifted(squares, unit * part * sizeof(double)), shifted(counts, unit * part * sizeof(float)),
           shifted(sent, unit * bytes)});
-  auto group = cast<StringAttr>(bucket.getAxes()[0]);
+  std::string group = communicatorName(bucket.getAxes());
   if (ranks > 1) {
     received = declare("received", ranks * bytes / 4, word);
     RefAttr from = sent, to = received;
@@ -119,7 +118,7 @@ void SignExchange::exchange() {
       from = toDevice(sent, declare("device.sent", ranks * bytes / 4, word, /*crosses=*/true), ranks * bytes);
       to = declare("device.received", ranks * bytes / 4, word, /*crosses=*/true);
     }
-    out.emit<AllToAllOp>(from, to, bytes, out.nextOrder(), group.getValue(), kCommStream)
+    out.emit<AllToAllOp>(from, to, bytes, out.nextOrder(), group, kCommStream)
         .setLogical(sliceBytes);
     toHost(to, received, ranks * bytes);
   }
@@ -132,8 +131,8 @@ void SignExchange::exchange() {
     refs.push_back(shifted(received, worker * bytes + sizeof(float)));
     refs.push_back(shifted(received, worker * bytes));
   }
-  RefAttr sliceTakes = shifted(ownTakes, 0, ranks > 1 ? slice / 8 : 0);
-  RefAttr ownRecord = shifted(mean, 0, ranks > 1 ? bytes : 0);
+  RefAttr sliceTakes = Bucket(bucket).ownPart(ownTakes, slice / 8);
+  RefAttr ownRecord = Bucket(bucket).ownPart(mean, bytes);
   refs.append({ownServerError, sliceTakes, scalar(DSOPT_APPLY), ownSquares, ownCounts});
   map(kernels.average(ranks), refs, part);
   pack({ownServerError, sliceTakes, ownSquares, ownCounts, ownRecord});
@@ -141,9 +140,9 @@ void SignExchange::exchange() {
     RefAttr from = ownRecord, to = mean;
     if (!memory.empty()) {
       to = declare("device.mean", ranks * bytes / 4, word, /*crosses=*/true);
-      from = toDevice(ownRecord, shifted(to, 0, bytes), bytes);
+      from = toDevice(ownRecord, Bucket(bucket).ownPart(to, bytes), bytes);
     }
-    out.emit<GatherOp>(from, to, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(), group.getValue(),
+    out.emit<GatherOp>(from, to, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(), group,
                        kCommStream)
         .setLogical(sliceBytes);
     toHost(to, mean, ranks * bytes);

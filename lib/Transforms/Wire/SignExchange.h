@@ -15,9 +15,8 @@
 #define DSOPT_LIB_TRANSFORMS_WIRE_SIGNEXCHANGE_H
 
 #include "CompressionKernels.h"
-#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Runtime/Scalars.h"
-#include "dsopt/Transforms/Order/ProgramBuilder.h"
+#include "dsopt/Transforms/Order/Bucket.h"
 
 namespace dsopt {
 

@@ -142,6 +142,7 @@ TEST(PipelineOrder, NamesTheSlotAtFault) {
 
 static const char *const kModule = R"mlir(
 module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 2 : i64}} {
+  dist.grid @grid [pp = 2, edp = 1, ep = 1, sp = 1, tp = 1]
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
@@ -216,7 +217,7 @@ TEST(PipelineOrder, ChunksAreCheckedBeforeBlocksAreCut) {
     registerPipelineSchedule(
         "mapped",
         {[](const StageShape &) { return Slots(); }, {}, [=](int64_t, ArrayRef<int64_t>) { return stages; }});
-    return build("mapped", "split-stages", kBlocks);
+    return build("mapped", "declare-grid,split-stages", kBlocks);
   };
   EXPECT_EQ(cut({0, 2}), "schedule mapped has a chunk at stage 2, expected stages 0 to 1");
   EXPECT_EQ(cut({0, 0}), "schedule mapped has no chunk at stage 1 of 2");

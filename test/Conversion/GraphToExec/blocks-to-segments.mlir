@@ -2,6 +2,7 @@
 // RUN: dsopt-opt %s -attach-target=arch=x86-64-v3 -blocks-to-segments | dsopt-opt | FileCheck %s
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<4x2xf32> from "model.onnx" at 0 bytes 32
 graph.state @w.grad.0 : tensor<4x2xf32> gradient of @w block 0
 graph.state @e.grad.0 : tensor<5x2x3xf32> gradient of @w block 0
@@ -9,7 +10,7 @@ graph.state @b.grad.0 : tensor<2xf32> gradient of @w block 0
 graph.state @n.grad.4 : tensor<4x2xbf16> gradient of @w block 4
 graph.state @n.grad.5 : tensor<2xbf16> gradient of @w block 4
 graph.state @n.grad.6 : tensor<5x6xbf16> gradient of @w block 4
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 over ["dp"] zero 2
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>] elements 64 padded 128 over [edp, ep, sp] zero 2
 
 func.func private @rows(%x: tensor<8x2xf32>, %c: tensor<8x2xf32>) -> tensor<8x2xf32>
     attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 2, 4>} {

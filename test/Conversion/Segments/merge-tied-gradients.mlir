@@ -10,8 +10,8 @@ module attributes {dsopt.options = {dp = 1 : i64, pp = 1 : i64, micro_batches = 
   graph.state @t.grad.1 : tensor<8x16xf32> gradient of @t block 1
   graph.state @q.grad.0 : tensor<64xf32> gradient of @q block 0
   graph.state @q.grad.1 : tensor<64xf32> gradient of @q block 1
-  dist.bucket @tied.t : f32 of [0, 1] [#dist.range<@t, 0, 128>] elements 128 padded 128 over ["dp"] zero 0 states [#dist.state<"m" : f32>]
-  dist.bucket @tied.q : f32 of [0, 1] [#dist.range<@q, 0, 64>] elements 64 padded 64 over ["dp"] zero 0 states [#dist.state<"m" : f32>]
+  dist.bucket @tied.t : f32 of [0, 1] [#dist.range<@t, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 0 states [#dist.state<"m" : f32>]
+  dist.bucket @tied.q : f32 of [0, 1] [#dist.range<@q, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 0 states [#dist.state<"m" : f32>]
   func.func private @block0.F(memref<5xi64> {exec.access = #exec.access<read>}, memref<80xf32> {exec.access = #exec.access<write>}, memref<8x16xf32> {exec.access = #exec.access<read>, exec.parameter = @t}, memref<64xf32> {exec.access = #exec.access<read>, exec.parameter = @q}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F(memref<80xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<80xf32> {exec.access = #exec.access<write>}, memref<f32> {exec.access = #exec.access<write>}, memref<8x16xf32> {exec.access = #exec.access<read>, exec.parameter = @t}, memref<8x16xf32> {exec.access = #exec.access<update>, exec.gradient = @t.grad.1}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @q.grad.1}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
 

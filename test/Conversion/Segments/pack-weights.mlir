@@ -20,7 +20,7 @@ module attributes {dsopt.options = {dp = 1 : i64}, dsopt.target = #target} {
   exec.stream @compute compute
   graph.parameter @v : tensor<64xf32> from "m" at 0 bytes 256
   graph.parameter @w : tensor<100x200xf32> from "m" at 256 bytes 80000
-  dist.bucket @b0 : f32 of [0] [#dist.range<@v, 0, 64>, #dist.range<@w, 64, 20000>] elements 20096 padded 20096 over ["dp"] zero 1
+  dist.bucket @b0 : f32 of [0] [#dist.range<@v, 0, 64>, #dist.range<@w, 64, 20000>] elements 20096 padded 20096 over [edp, ep, sp] zero 1
   // CHECK: func.func private @f(%[[A:.*]]: memref<8x100xf32> {{.*}}, %[[B:.*]]: memref<20096xf32> {{.*}}, %[[C:.*]]: memref<8x200xf32> {{.*}}, %[[PACKED:.*]]: memref<20800xf32> {exec.access = #exec.access<read>})
   // CHECK: exec.gemm %[[A]], %{{.*}} packed %[[PACKED]] : memref<20800xf32> -> %[[C]]
   // KERNELS: exec.gemm {{.*}} by <@kernels::@product0 range 13>

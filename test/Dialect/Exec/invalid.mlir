@@ -9,23 +9,24 @@ exec.program @p position 0 blocks [0, 1] {
 
 // -----
 
-// expected-error @below {{'exec.communicator' op has a group without members}}
-exec.communicator @c [[0], []]
+dist.grid @grid [pp = 1, edp = 4, ep = 1, sp = 1, tp = 1]
+// expected-error @below {{'exec.communicator' op is over [edp inner 3], but axis edp has 4 ranks, expected a multiple of 3}}
+exec.communicator @c over [edp inner 3]
 
 // -----
 
-// expected-error @below {{'exec.communicator' op has rank -1, expected 0 or more}}
-exec.communicator @c [[-1, 0]]
+// expected-error @below {{axes 'tp' and 'edp' are not in the order pp, edp, ep, sp, tp, each once}}
+exec.communicator @c over [tp, edp]
 
 // -----
 
-// expected-error @below {{'exec.communicator' op has rank 1 twice, expected it in one group}}
-exec.communicator @c [[0, 1], [1, 2]]
+// expected-error @below {{expected an axis: pp, edp, ep, sp or tp}}
+exec.communicator @c over [[0, 1]]
 
 // -----
 
-// expected-error @below {{'exec.communicator' op attribute 'groups' failed to satisfy constraint: lists of ranks}}
-exec.communicator @c [0, 1]
+// expected-error @below {{expected 'over'}}
+exec.communicator @c [[0, 1]]
 
 // -----
 
@@ -135,7 +136,7 @@ exec.program @p position 0 blocks [0, 1] {
 
 func.func @inside() {
   // expected-error @below {{'exec.communicator' op expects parent op 'builtin.module'}}
-  exec.communicator @c [[0, 1]]
+  exec.communicator @c over [edp]
   return
 }
 
@@ -155,7 +156,7 @@ exec.stream @comm communication
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
     // expected-error @below {{'exec.gather' op of a part of its own target travels as 'bf16', expected the slice in another buffer}}
-    %0 = exec.gather @w+256*rank to @w bytes 256 as bf16 all_gather order 0 over @dp on @comm
+    %0 = exec.gather @w+256*edp to @w bytes 256 as bf16 all_gather order 0 over @dp on @comm
   }
 }
 
@@ -351,7 +352,7 @@ exec.program @p position 0 blocks [0, 1] {
 exec.stream @comm communication
 exec.program @p position 0 blocks [0, 1] {
   exec.schedule {
-    // expected-error @below {{expected 'rank'}}
+    // expected-error @below {{got axis 'ranks', expected edp, ep, sp or tp}}
     %0 = exec.gather @a+64*ranks to @b bytes 64 all_gather order 0 on @comm
   }
 }

@@ -8,12 +8,12 @@
 exec.stream @offload copy
 // CHECK: exec.stream @checkpoints disk
 exec.stream @checkpoints disk
-// CHECK: exec.communicator @dp {{\[\[}}0, 1], [2, 3]]
+// CHECK: exec.communicator @dp over [edp, ep, sp]
 exec.stream @compute compute
 exec.stream @comm communication
 exec.stream @send communication
 exec.stream @recv communication
-exec.communicator @dp [[0, 1], [2, 3]]
+exec.communicator @dp over [edp, ep, sp]
 
 // CHECK: exec.program @planned position 1 blocks [2, 4] attributes {exec.evaluates} {
 exec.program @planned position 1 blocks [2, 4] attributes {exec.evaluates} {
@@ -54,12 +54,12 @@ exec.program @step position 0 blocks [0, 2] {
     exec.wait %0 on @comm
     // CHECK: exec.run @block0.F [@x, @w+128] micro_batch 0 on @compute{{$}}
     %2 = exec.run @block0.F [@x, @w+128] micro_batch 0 on @compute
-    // CHECK: exec.run @block0.W for <1 W> [@x[2]+64+256*rank] temp @t micro_batch 3 accumulate on @compute
-    %3 = exec.run @block0.W for <1 W> [@x[2]+64+256*rank] temp @t micro_batch 3 accumulate on @compute
+    // CHECK: exec.run @block0.W for <1 W> [@x[2]+64+256*edp] temp @t micro_batch 3 accumulate on @compute
+    %3 = exec.run @block0.W for <1 W> [@x[2]+64+256*edp] temp @t micro_batch 3 accumulate on @compute
     // CHECK: exec.run @block0.E for <0 E> [] micro_batch 0 on @compute
     %4 = exec.run @block0.E for <0 E> [] micro_batch 0 on @compute
-    // CHECK: exec.gather @w+256*rank to @w bytes 256 all_gather order 0 over @dp on @comm
-    %5 = exec.gather @w+256*rank to @w bytes 256 all_gather order 0 over @dp on @comm
+    // CHECK: exec.gather @w+256*edp to @w bytes 256 all_gather order 0 over @dp on @comm
+    %5 = exec.gather @w+256*edp to @w bytes 256 all_gather order 0 over @dp on @comm
     // CHECK: exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on @comm
     %6 = exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on @comm
     // CHECK: exec.reduce @g to @s elements 64 : f32 accumulate order 2 over @dp on @comm
@@ -111,6 +111,7 @@ exec.program @step position 0 blocks [0, 2] {
 }
 
 module @kernels {
+  dist.grid @grid [pp = 2, edp = 2, ep = 1, sp = 1, tp = 1]
   func.func nested @kernel(%lo: index, %hi: index, %a: memref<16xf32>, %v: memref<4xf32>, %t: memref<16xf32>)
 }
 

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     Program program = parseProgram(table.data(), table.size(), actions);
     arenasOf(program);
     describeWorld(program);
-    for (int rank = 0; rank < std::min<int64_t>(program.dp * program.pp, 4); ++rank)
+    for (int rank = 0; rank < std::min<int64_t>(program.ranks(), 4); ++rank)
       describeAction(program, rank, 2);
   } catch (const Error &) {
   }

@@ -25,8 +25,8 @@ Action action(ActionKind kind, int64_t communicator, const std::string &name, in
 /// and "b", the second one sends down "c".
 Program program() {
   Program program;
-  program.dp = program.pp = 2;
-  program.communicators = {{"dp", {{0, 1}, {2, 3}}}, {"pp", {{0, 2}, {1, 3}}}, {"all", {{0, 1, 2, 3}}}};
+  program.grid = dsopt::Grid({2, 2, 1, 1, 1});
+  program.communicators = {{"dp", {{dsopt::Axis::edp}}}, {"pp", {{dsopt::Axis::pp}}}, {"all", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
   program.positions.resize(2);
   for (int stage : {0, 1}) {
     Position &position = program.positions[stage];
@@ -87,7 +87,7 @@ TEST(NcclPlan, AnotherOrder) {
   EXPECT_EQ(refusal(some), "program table: ranks do not communicate in the same order: rank 0 has nothing, "
                            "where rank 2 has 'b'");
   some = program();
-  some.communicators[0].groups = {{0, 2}, {1, 3}};
+  some.communicators[0].axes = {{dsopt::Axis::pp}};
   actionsOf(some, 1)[0].bytes = 128;
   EXPECT_EQ(refusal(some), "program table: ranks do not communicate in the same order: rank 0 has 'gather', "
                            "where rank 2 has 'gather'");

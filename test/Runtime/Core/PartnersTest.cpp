@@ -21,18 +21,8 @@ Action action(ActionKind kind, int64_t communicator, int64_t peer = 0) {
 /// 3 dp x 5 pp: collectives over dp, sends along pp, agreements over all.
 Program program() {
   Program program;
-  program.dp = 3;
-  program.pp = 5;
-  RankGroups dp{"dp", {}}, pp{"pp", {}}, all{"all", {{}}};
-  dp.groups.resize(5);
-  pp.groups.resize(3);
-  for (int position = 0; position < 5; ++position)
-    for (int index = 0; index < 3; ++index) {
-      dp.groups[position].push_back(position * 3 + index);
-      pp.groups[index].push_back(position * 3 + index);
-      all.groups[0].push_back(position * 3 + index);
-    }
-  program.communicators = {dp, pp, all};
+  program.grid = dsopt::Grid({5, 3, 1, 1, 1});
+  program.communicators = {{"dp", {{dsopt::Axis::edp}}}, {"pp", {{dsopt::Axis::pp}}}, {"all", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
   program.positions.resize(5);
   for (int64_t position = 0; position < 5; ++position) {
     std::vector<Action> &actions = program.positions[position].actions.edit();

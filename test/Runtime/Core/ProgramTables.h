@@ -14,12 +14,12 @@ namespace dsopt::test {
 
 /// One position that says what it does.
 inline const char *const kGoodTable =
-    "{" DSOPT_TEST_VERSION R"(, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    "{" DSOPT_TEST_VERSION R"(, "arch": "x86-64-v3", "grid": [1, 2, 1, 1, 1], "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
-  "communicators": [{"name": "dp", "groups": [[0, 1]]}, {"name": "own", "groups": [[0], [1]]},
-                    {"name": "part", "groups": [[1]]}],
+  "communicators": [{"name": "dp", "axes": [["edp", 0, 1]]}, {"name": "own", "axes": []},
+                    {"name": "part", "axes": [["edp", 1, 1]]}],
   "positions": [{"memories": [{"kind": "device", "bytes": 1024}], "queues": [{"name": "compute"}, {"name": "comm", "kind": "communication"}],
     "traffic": {"tied": 7}, "memory": {"total": 1024},
     "buffers": [{"name": "x", "bytes": 256, "slots": 2, "stride": 256}, {"name": "w", "offset": 512, "bytes": 512}],
@@ -50,12 +50,12 @@ inline const char *const kSections =
 
 /// The same with its actions apart.
 inline const char *const kTableOfSections =
-    "{" DSOPT_TEST_VERSION R"(, "arch": "x86-64-v3", "dp": 2, "pp": 1, "K": 4, "V": 2, "M": 2,
+    "{" DSOPT_TEST_VERSION R"(, "arch": "x86-64-v3", "grid": [1, 2, 1, 1, 1], "K": 4, "V": 2, "M": 2,
   "accumulate": "local", "defaults": {"lr": "0.1"}, "inputs": [{"name": "x", "type": "f32", "shape": [2, 3]}],
   "parameters": [{"name": "w", "type": "f32", "shape": [64], "chunks": [18446744073709551615], "bucket": 0}],
   "buckets": [{"name": "b0", "type": "f32", "elements": 64, "padded": 128, "groups": [{"begin": 0, "end": 64}]}],
-  "communicators": [{"name": "dp", "groups": [[0, 1]]}, {"name": "own", "groups": [[0], [1]]},
-                    {"name": "part", "groups": [[1]]}],
+  "communicators": [{"name": "dp", "axes": [["edp", 0, 1]]}, {"name": "own", "axes": []},
+                    {"name": "part", "axes": [["edp", 1, 1]]}],
   "positions": [{"memories": [{"kind": "device", "bytes": 1024}], "queues": [{"name": "compute"}, {"name": "comm", "kind": "communication"}],
     "traffic": {"tied": 7}, "memory": {"total": 1024},
     "buffers": [{"name": "x", "bytes": 256, "slots": 2, "stride": 256}, {"name": "w", "offset": 512, "bytes": 512}],

@@ -39,7 +39,7 @@ TEST(Program, Reads) {
   EXPECT_EQ(position.actions[1].kind, ActionKind::Reduce);
   EXPECT_EQ(position.queues[position.actions[1].queue].kind, QueueKind::Communication);
   EXPECT_TRUE(position.actions[1].accumulate);
-  EXPECT_EQ(position.actions[1].refs[1].per_rank, 256);
+  EXPECT_EQ(position.actions[1].refs[1].steps[static_cast<size_t>(dsopt::Axis::edp)], 256);
   EXPECT_EQ(position.actions[2].input, -1); // a context
   EXPECT_EQ(position.actions[3].kind, ActionKind::Fold);
   EXPECT_EQ(position.actions[3].folds[0].place, 4);
@@ -47,8 +47,9 @@ TEST(Program, Reads) {
   EXPECT_EQ(position.actions[4].phase, Phase::Weights);
   EXPECT_EQ(position.actions[5].kind, ActionKind::AllToAll);
   EXPECT_EQ(program.communicators[position.actions[5].communicator].name, "own");
-  EXPECT_EQ(*program.communicators[1].find(1), std::vector<int>{1});
-  EXPECT_EQ(program.communicators[2].find(0), nullptr);
+  EXPECT_EQ(program.grid.group(1, program.communicators[0].axes), (std::vector<int>{0, 1}));
+  EXPECT_EQ(program.grid.group(1, program.communicators[1].axes), std::vector<int>{1});
+  EXPECT_EQ(program.grid.group(1, program.communicators[2].axes), std::vector<int>{1});
   EXPECT_EQ(describeAction(program, 1, 0), "in");
   EXPECT_EQ(describeAction(program, 1, 1), "action 1");
 }
@@ -76,7 +77,7 @@ TEST(Program, SaysWhatIsWrong) {
             "program table: program.positions[0].actions[4].phase: unknown name 'weights'");
   EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 1, 0]"),
             "program table: program.positions[0].actions[0].refs[0]: "
-            "expected an address of four numbers, got [0,1,0]");
+            "expected an address of four to seven numbers, got [0,1,0]");
   EXPECT_EQ(failure(kGood, "[0, 1, 0, 0]", "[0, 2, 0, 0]"),
             "program table: action 0 (in): slot: index 2, expected less than 2");
   EXPECT_EQ(failure(kGood, "\"waits\": [0]", "\"waits\": [1]"),
@@ -115,7 +116,7 @@ TEST(Program, SaysWhatIsWrong) {
 /// A table of two metrics, of which the action measures what `action` says.
 static std::string withMetrics(const std::string &metrics, const std::string &action) {
   std::string text = kGood;
-  text.replace(text.find("\"dp\""), 0, "\"metrics\": [" + metrics + "], ");
+  text.replace(text.find("\"grid\""), 0, "\"metrics\": [" + metrics + "], ");
   return failure(text, "\"kind\": \"agree\"", "\"kind\": \"agree\", " + action);
 }
 
@@ -141,7 +142,7 @@ TEST(Program, MeasuresMetrics) {
 TEST(Program, HasOutputs) {
   auto with = [](const std::string &action) {
     std::string text = kGood;
-    text.replace(text.find("\"dp\""), 0, R"("outputs": [{"name": "o", "type": "f32", "shape": [2]}], )");
+    text.replace(text.find("\"grid\""), 0, R"("outputs": [{"name": "o", "type": "f32", "shape": [2]}], )");
     return failure(text, "\"kind\": \"agree\"", "\"kind\": \"agree\", " + action);
   };
   const char *refs = R"("refs": [[0, 0, 0, 0], [0, 1, 0, 0]], )";
@@ -182,7 +183,7 @@ TEST(Program, DevicesHaveImages) {
   };
   auto image = [](const std::string &keys) { return R"("target": "cuda", "images": [{)" + keys + "}]"; };
   std::string text = kGood;
-  text.replace(text.find("\"dp\""), 0,
+  text.replace(text.find("\"grid\""), 0,
                image(R"("arch": "sm_90a", "kind": "cubin", "offset": 64, "bytes": 10)") + ", ");
   Program program = parseProgram(text.data(), text.size());
   EXPECT_EQ(program.target, "cuda");
@@ -205,7 +206,7 @@ TEST(Program, DevicesHaveImages) {
 TEST(Program, ConstantsOfDevicesHaveAPlace) {
   auto failureFor = [](const std::string &target) {
     std::string text = kGood;
-    text.replace(text.find("\"dp\""), 0, target);
+    text.replace(text.find("\"grid\""), 0, target);
     return failure(text.c_str(), "\"name\": \"w\", \"offset\": 512",
                    "\"name\": \"w\", \"symbol\": \"k\", \"offset\": 576");
   };
@@ -215,14 +216,24 @@ TEST(Program, ConstantsOfDevicesHaveAPlace) {
 }
 
 TEST(Program, SaysWhatIsWrongWithCommunicators) {
-  EXPECT_EQ(failure(kGood, "[[0], [1]]", "[[0], [2]]"),
-            "program table: communicator 'own': rank: index 2, expected less than 2");
-  EXPECT_EQ(failure(kGood, "[[0], [1]]", "[[0], [1, 0]]"),
-            "program table: communicator 'own' has rank 0 twice");
+  EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"edp\", 1, 3]]"),
+            "program table: communicator 'part' is over edp inner 3, but there are 2 ranks along it");
+  EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"edp\", 2, 0]]"),
+            "program table: communicator 'part' is over edp outer 0, but there are 2 ranks along it");
+  EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"tp\", 0, 1], [\"edp\", 0, 1]]"),
+            "program table: communicator 'part' has edp behind tp");
+  EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"dp\", 0, 1]]"),
+            "program table: program.communicators[2].axes[0]: there is no such axis, or part of one: [\"dp\",0,1]");
+  EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"edp\", 3, 1]]"),
+            "program table: program.communicators[2].axes[0]: there is no such axis, or part of one: [\"edp\",3,1]");
+  EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"edp\", 0]]"),
+            "program table: program.communicators[2].axes[0]: expected an axis, its part and a count, got [\"edp\",0]");
+  EXPECT_EQ(failure(kGood, "\"grid\": [1, 2, 1, 1, 1]", "\"grid\": [1, 2, 1, 0, 1]"),
+            "program table: grid has 0 ranks along sp, expected 1 or more, at most 268435456 in all");
+  EXPECT_EQ(failure(kGood, "\"grid\": [1, 2, 1, 1, 1]", "\"grid\": [1, 65536, 65536, 1, 1]"),
+            "program table: grid has 65536 ranks along ep, expected 1 or more, at most 268435456 in all");
   EXPECT_EQ(failure(kGood, "\"communicator\": 1", "\"communicator\": 3"),
             "program table: action 5 (): communicator: index 3, expected less than 3");
-  EXPECT_EQ(failure(kGood, "\"communicator\": 1", "\"communicator\": 2"),
-            "program table: action 5 (): rank 0 is not a member of communicator 'part'");
   const char *send = R"({"kind": "send", "queue": 1, "communicator": 0, "peer": )";
   EXPECT_EQ(failure(kGood, "{\"kind\": \"agree\"", send + std::string("2}, {\"kind\": \"agree\"")),
             "program table: action 6 (): peer: index 2, expected less than 2");
@@ -232,7 +243,7 @@ TEST(Program, SaysWhatIsWrongWithCommunicators) {
             "program table: action 6 (): 1 ranks agree, expected all 2");
   std::string several = "[";
   for (int i = 0; i < 16; ++i)
-    several += R"({"name": "dp", "groups": [[0, 1]]}, )";
+    several += R"({"name": "dp", "axes": [["edp", 0, 1]]}, )";
   EXPECT_EQ(failure(kGood, "\"communicators\": [", "\"communicators\": " + several),
             "program table: 19 communicators, expected less than 16");
 }
@@ -336,7 +347,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
     sections += section + "\n";
   }
   std::string table = "{" DSOPT_TEST_VERSION
-                      R"(, "dp": 8, "pp": 64, "K": 8, "V": 8, "M": 1, "positions": [)" +
+                      R"(, "grid": [64, 8, 1, 1, 1], "K": 8, "V": 8, "M": 1, "positions": [)" +
                       positions + "]}";
   Program program = parseProgram(table.data(), table.size(), sections);
   EXPECT_EQ(arenasOf(program).size(), size_t(pp * dp));
@@ -349,7 +360,7 @@ TEST(Program, ARankReadsItsOwnPositionOnly) {
 
 TEST(Program, RunOrder) {
   Program program;
-  program.dp = 2;
+  program.grid = dsopt::Grid({1, 2, 1, 1, 1});
   program.K = 8;
   program.V = 4;
   program.M = 4;

@@ -23,8 +23,7 @@ Program randomProgram(int64_t dp, int64_t parameters, int64_t perBucket, int64_t
                       bool lags = false) {
   std::mt19937 random(seed);
   Program program;
-  program.dp = dp;
-  program.pp = 1;
+  program.grid = dsopt::Grid({1, dp, 1, 1, 1});
   program.positions.resize(1);
   Position &position = program.positions[0];
   position.memories = {{MemoryKind::Device}};

@@ -169,10 +169,10 @@ constexpr int64_t kBytes = kToyElements * 4;
 
 Position buildPosition(const Program &program, int64_t index) {
   Builder b(program);
-  bool first = index == 0, second = index == program.pp - 1, split = program.pp > 1;
-  int64_t dp = program.dp, slice = kBytes / dp, shards = program.V / dp, M = program.M;
+  bool first = index == 0, second = index == program.pp() - 1, split = program.pp() > 1;
+  int64_t dp = program.dp(), slice = kBytes / dp, shards = program.V / dp, M = program.M;
   auto ref = [](int64_t buffer, int64_t slot = 0, int64_t perRank = 0) {
-    return Ref{buffer, slot, 0, perRank};
+    return Ref{buffer, slot, 0, {0, perRank}};
   };
   int64_t x = b.buffer("input.x", kBytes, M), labels = b.buffer("input.labels", 32),
           h = b.buffer("h", kBytes, M), dh = b.buffer("dh", kBytes, M), loss = b.buffer("loss", 4, M),
@@ -275,7 +275,7 @@ Position buildPosition(const Program &program, int64_t index) {
       --computed;
     if (dp > 1) {
       Ref own = gradient(block, 0);
-      own.per_rank = slice;
+      own.steps[static_cast<size_t>(dsopt::Axis::edp)] = slice;
       reduced.push_back(b.add(ActionKind::Reduce, Comm, "reduce " + name(block, ""),
                               {gradient(block, 0), own}, {computed}));
       b.last().elements = slice / 4;
@@ -289,7 +289,7 @@ Position buildPosition(const Program &program, int64_t index) {
   int64_t norms = b.buffer("norms", kNormWords * 8, 2);
   for (int64_t block : mine) {
     Ref own = gradient(block, 0), record = ref(norms, block);
-    own.per_rank = slice;
+    own.steps[static_cast<size_t>(dsopt::Axis::edp)] = slice;
     normed.push_back(b.add(ActionKind::Norm, Compute, "norm " + name(block, ""), {own, record}, reduced));
     b.last().bucket = block;
     agreed.push_back(record);
@@ -300,7 +300,7 @@ Position buildPosition(const Program &program, int64_t index) {
   b.last().norms = mine.size();
   for (int64_t block : mine) {
     Ref own = gradient(block, 0);
-    own.per_rank = slice;
+    own.steps[static_cast<size_t>(dsopt::Axis::edp)] = slice;
     Ref value = ref(b.buffer(name(block, ".param"), kBytes), 0, sliced ? 0 : slice);
     int64_t updated = b.add(ActionKind::Update, Compute, "update " + name(block, ""), {value, own}, {agree});
     b.last().symbol = "update.sgd";
@@ -337,7 +337,7 @@ void updateByNorms(Program &program) {
     int64_t bytes = 0;
     for (const Action &action : actions)
       bytes += action.kind == ActionKind::Update ? kTrustWords * 8 : 0;
-    int64_t own = add("norms.own", bytes), all = program.dp > 1 ? add("norms.all", bytes * program.dp) : own,
+    int64_t own = add("norms.own", bytes), all = program.dp() > 1 ? add("norms.all", bytes * program.dp()) : own,
             at = 0;
     for (size_t i = 0; i < actions.size(); ++i)
       if (Action &action = actions[i]; action.kind == ActionKind::Update) {
@@ -351,7 +351,7 @@ void updateByNorms(Program &program) {
         action.changes.clear();
         at += kTrustWords * 8;
       }
-    if (program.dp > 1) {
+    if (program.dp() > 1) {
       Action gather;
       gather.kind = ActionKind::Gather;
       gather.queue = Comm;
@@ -381,8 +381,7 @@ Program toyProgram(int64_t dp, int64_t pp, int64_t zero, const std::string &fold
   program.version = DSOPT_ABI_VERSION;
   program.arch = "x86-64-v3";
   program.model_folder = folder;
-  program.dp = dp;
-  program.pp = pp;
+  program.grid = dsopt::Grid({pp, dp, 1, 1, 1});
   program.zero = zero;
   program.threads = 2;
   program.K = 4;
@@ -419,16 +418,8 @@ Program toyProgram(int64_t dp, int64_t pp, int64_t zero, const std::string &fold
                           : std::vector<Group>{{0, 128, 1.0, true}};
     program.buckets.push_back(bucket);
   }
-  program.communicators = {{"dp", {}}, {"pp", {}}, {"world", {{}}}};
-  auto groupsOf = [&](size_t communicator, int64_t count) -> std::vector<std::vector<int>> & {
-    program.communicators[communicator].groups.resize(count);
-    return program.communicators[communicator].groups;
-  };
-  for (int rank = 0; rank < dp * pp; ++rank) {
-    groupsOf(0, pp)[rank / dp].push_back(rank);
-    groupsOf(1, dp)[rank % dp].push_back(rank);
-    groupsOf(2, 1)[0].push_back(rank);
-  }
+  program.communicators = {
+      {"dp", {{dsopt::Axis::edp}}}, {"pp", {{dsopt::Axis::pp}}}, {"world", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
   for (int64_t index = 0; index < pp; ++index)
     program.positions.push_back(buildPosition(program, index));
   for (Position &position : program.positions)

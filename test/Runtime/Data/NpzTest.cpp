@@ -19,7 +19,8 @@ protected:
   std::string path = ::testing::TempDir() + "npz-test-" + std::to_string(getpid()) + ".npz";
   Program program;
   void SetUp() override {
-    program.dp = program.M = 2;
+    program.grid = dsopt::Grid({1, 2, 1, 1, 1});
+    program.M = 2;
     program.K = 4;
     program.V = 2;
     program.inputs.push_back({"x", "f32", {2, 3}, false, -100});

@@ -24,19 +24,17 @@
 #define PADDED 64
 #define WHOLE 256
 #define ARENA 4096
-#define RANKS "[0]"
 #else
 #define PADDED 128
 #define WHOLE 512
 #define ARENA 8192
-#define RANKS "[0, 1]"
 #endif
 
 // clang-format off
 const char dsopt_program[] =
     "{\"version\": " TEXT(DSOPT_ABI_VERSION) ", \"dsopt\": \"test\", \"command\": \"dsopt tiny.onnx -dp=" TEXT(DP)
     " -optimizer=sgd -o tiny\", \"model\": \"tiny.onnx\", \"model_folder\": \"nowhere\", \"arch\": \"x86-64\","
-    "\"dp\": " TEXT(DP) ", \"pp\": 1, \"zero\": 1, \"threads\": 2, \"K\": " TEXT(DP) ", \"V\": " TEXT(DP) ", \"M\": 1,"
+    "\"grid\": [1, " TEXT(DP) ", 1, 1, 1], \"zero\": 1, \"threads\": 2, \"K\": " TEXT(DP) ", \"V\": " TEXT(DP) ", \"M\": 1,"
     "\"micro_batch_size\": 2, \"accumulate\": \"local\", \"schedule\": \"1f1b\", \"precision\": \"fp32\","
     "\"gradient_type\": \"fp32\", \"optimizer\": \"sgd\", \"defaults\": {\"lr\": \"0.5\"},"
     "\"inputs\": [{\"name\": \"x\", \"type\": \"f32\", \"shape\": [2, 32]},"
@@ -45,7 +43,7 @@ const char dsopt_program[] =
     "\"bytes\": 256, \"file_bytes\": 256, \"chunks\": [" CHUNK "], \"bucket\": 0, \"bucket_offset\": 0}],"
     "\"buckets\": [{\"name\": \"b0\", \"type\": \"f32\", \"elements\": 64, \"padded\": " TEXT(PADDED)
     ", \"groups\": [{\"begin\": 0, \"end\": " TEXT(PADDED) "}]}],"
-    "\"communicators\": [{\"name\": \"world\", \"groups\": [" RANKS "]}],"
+    "\"communicators\": [{\"name\": \"world\", \"axes\": [[\"edp\", 0, 1]]}],"
     "\"positions\": [{\"memories\": [{\"kind\": \"device\", \"bytes\": " TEXT(ARENA) "}],"
     "\"queues\": [{\"name\": \"compute\"}, {\"name\": \"comm\", \"kind\": \"communication\"}], \"blocks\": [0, 1], \"buffers\": ["
     "{\"name\": \"seed\", \"offset\": 0, \"bytes\": 4}, {\"name\": \"scalars\", \"offset\": 64, \"bytes\": 64},"

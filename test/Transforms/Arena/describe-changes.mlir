@@ -10,7 +10,7 @@
 // What it writes a view of it leaves elsewhere.
 // TOUCHES: exec.run @tile
 // TOUCHES-SAME: exec.touches = [#exec.touch<<@staged> 512 update>, #exec.touch<<@y2> 512 write>]
-// TOUCHES: exec.gather @b1.param+256*rank to @b1.param
+// TOUCHES: exec.gather @b1.param+256*edp to @b1.param
 // TOUCHES-SAME: exec.touches = [#exec.touch<<@b1.param> 512 update>]
 // TOUCHES: exec.update @sgd of @b1 [@staged, @y2]
 // TOUCHES-SAME: exec.touches = [#exec.touch<<@staged> 512 update>, #exec.touch<<@y2> 512 read>, #exec.touch<<@scalars> 64 read>]
@@ -23,7 +23,7 @@
 // CHECK-NOT: exec.changes
 // CHECK: exec.run @f
 // CHECK-NOT: exec.changes
-// CHECK: exec.gather @b1.param+256*rank to @b1.param
+// CHECK: exec.gather @b1.param+256*edp to @b1.param
 // CHECK-SAME: {exec.changes = [@b1.param],
 // CHECK: exec.recv @b0.param
 // CHECK-SAME: {exec.changes = [@b0.param],
@@ -38,13 +38,14 @@
 // CHECK: exec.update @sgd of @b1
 // CHECK-SAME: {exec.changes = [@b1.coefficients],
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
   exec.stream @recv communication
   exec.stream @download copy
-  exec.communicator @dp [[0, 1]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
-  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 over ["dp"] zero 1
+  exec.communicator @dp over [edp, ep, sp]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 3
+  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 1
   func.func private @f(memref<16xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @sgd(%p: tensor<128xf32>, %g: tensor<128xf32>, %s: tensor<16xf32>) -> tensor<128xf32> attributes {graph.iterate = #graph.iteration<flat>} {
     return %p : tensor<128xf32>
@@ -73,7 +74,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
       %g0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm {exec.changes = [@y]}
       %f0 = exec.run @f [@y, @b0.full, @b1.param] micro_batch 0 on @compute
       %f1 = exec.run @tile [@staged, @y2] micro_batch 0 on @compute
-      %g1 = exec.gather @b1.param+256*rank to @b1.param bytes 256 all_gather order 1 over @dp on @comm
+      %g1 = exec.gather @b1.param+256*edp to @b1.param bytes 256 all_gather order 1 over @dp on @comm
       %r = exec.recv @b0.param bytes 256 from 1 tag "w" tied over @dp on @recv
       %o = exec.fold @statistics bytes 64 into [@running] places [0] elements [16] momenta [1.000000e-01] on @compute
       %c = exec.copy @b0.full to @kept bytes 512 on @download

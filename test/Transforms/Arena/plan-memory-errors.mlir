@@ -3,7 +3,7 @@
 
 exec.stream @compute compute
 exec.stream @comm communication
-exec.communicator @dp [[0]]
+exec.communicator @dp over [edp, ep, sp]
 func.func private @f0(memref<64xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
@@ -20,7 +20,7 @@ exec.program @position0 position 0 blocks [0, 1] {
 // -----
 
 exec.stream @comm communication
-exec.communicator @dp [[0]]
+exec.communicator @dp over [edp, ep, sp]
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
   exec.buffer @g : memref<64xf32> buffers slots 1 stride 256
@@ -34,7 +34,7 @@ exec.program @position0 position 0 blocks [0, 1] {
 // -----
 
 exec.stream @comm communication
-exec.communicator @dp [[0]]
+exec.communicator @dp over [edp, ep, sp]
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
   exec.buffer @s : memref<64xf32> parameters slots 1 stride 256 persistent

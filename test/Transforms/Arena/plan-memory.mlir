@@ -4,9 +4,10 @@
 
 // BUDGET: module attributes {dsopt.options = {device_memory = 400 : i64, dp = 2 : i64, zero = 1 : i64}}
 module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @send communication
-  exec.communicator @pp [[0, 2], [1, 3]]
+  exec.communicator @pp over [pp]
   func.func private @f(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment}
 
   // @a is dead before @c is written, and @c is computed on the stream that read

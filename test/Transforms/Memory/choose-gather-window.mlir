@@ -1,5 +1,5 @@
 // The largest window that fits a budget; 1 without one; a given window stays.
-// DEFINE: %{pipeline} = "-pass-pipeline=builtin.module(attach-target{arch=x86-64-v3},find-blocks,build-backward,append-optimizer,form-kernels,form-blocks,split-stages,partition-zero,place-collectives,choose-gather-window)"
+// DEFINE: %{pipeline} = "-pass-pipeline=builtin.module(attach-target{arch=x86-64-v3},find-blocks,build-backward,append-optimizer,form-kernels,form-blocks,declare-grid,split-stages,partition-zero,place-collectives,choose-gather-window)"
 // RUN: dsopt-opt %s %{pipeline} | FileCheck %s --check-prefix=NONE
 // RUN: sed 's/device_memory = 0/device_memory = 10000000/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=AMPLE
 // RUN: sed 's/device_memory = 0/device_memory = 1/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=NONE

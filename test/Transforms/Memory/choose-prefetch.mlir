@@ -1,5 +1,5 @@
 // As many runs ahead as fit and as the predicted step gains from, the next beside those runs that leave room; 1 without a budget; what is given stays.
-// DEFINE: %{pipeline} = "-pass-pipeline=builtin.module(attach-target{arch=x86-64-v3},find-blocks,build-backward,append-optimizer,form-kernels,form-blocks,split-stages,partition-zero,place-collectives,choose-gather-window,choose-prefetch)"
+// DEFINE: %{pipeline} = "-pass-pipeline=builtin.module(attach-target{arch=x86-64-v3},find-blocks,build-backward,append-optimizer,form-kernels,form-blocks,declare-grid,split-stages,partition-zero,place-collectives,choose-gather-window,choose-prefetch)"
 // RUN: dsopt-opt %s %{pipeline} | FileCheck %s --check-prefix=ONE
 // RUN: sed 's/device_memory = 0/gather_window = 1 : i64, device_memory = 10000000/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=AMPLE
 // RUN: sed 's/device_memory = 0/device_memory = 1/' %s | dsopt-opt %{pipeline} | FileCheck %s --check-prefix=TIGHT

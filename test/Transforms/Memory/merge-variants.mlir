@@ -16,7 +16,7 @@
 // CHECK: graph.run @block0.F.4
 // CHECK-NOT: @update
 graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4>] elements 64 padded 64 over ["dp"] zero 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4>] elements 64 padded 64 over [edp, ep, sp] zero 0
 func.func @update(%s: tensor<16xf32>) {
   %0 = graph.read @w : tensor<4xf32>
   graph.write @w, %0 : tensor<4xf32>
@@ -29,7 +29,7 @@ func.func @micro_batch(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 module attributes {exec.variant = 4 : i64} {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4>] elements 64 padded 64 over ["dp"] zero 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4>] elements 64 padded 64 over [edp, ep, sp] zero 0
   func.func @update(%s: tensor<16xf32>) {
     %0 = graph.read @w : tensor<4xf32>
     graph.write @w, %0 : tensor<4xf32>

@@ -20,16 +20,17 @@
 // NONE-NOT: kept in
 // RATIO: error: the share of updates that stays on the device is 2, expected a number from 0 to 1
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   graph.parameter @w0 : tensor<128xf32> from "m" at 0 bytes 512
   graph.parameter @w1 : tensor<128xf32> from "m" at 512 bytes 512
   graph.parameter @w2 : tensor<128xf32> from "m" at 1024 bytes 512
   graph.parameter @w3 : tensor<256xf32> from "m" at 1536 bytes 1024
   graph.parameter @w4 : tensor<128xf32> from "m" at 2560 bytes 512 frozen
-  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 128>] elements 128 padded 128 over ["dp"] zero 1 states [#dist.state<"m" : f32>]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 128>] elements 128 padded 128 over ["dp"] zero 1 states [#dist.state<"m" : f32>]
-  dist.bucket @b2 : f32 of [2] [#dist.range<@w2, 0, 128>] elements 128 padded 128 over ["dp"] zero 1 states [#dist.state<"m" : f32>]
-  dist.bucket @b3 : f32 of [3] [#dist.range<@w3, 0, 256>] elements 256 padded 256 over ["dp"] zero 1 states [#dist.state<"m" : f32>]
-  dist.bucket @frozen : f32 of [3] [#dist.range<@w4, 0, 128>] elements 128 padded 128 over ["dp"] zero 1 frozen
+  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 1 states [#dist.state<"m" : f32>]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 1 states [#dist.state<"m" : f32>]
+  dist.bucket @b2 : f32 of [2] [#dist.range<@w2, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 1 states [#dist.state<"m" : f32>]
+  dist.bucket @b3 : f32 of [3] [#dist.range<@w3, 0, 256>] elements 256 padded 256 over [edp, ep, sp] zero 1 states [#dist.state<"m" : f32>]
+  dist.bucket @frozen : f32 of [3] [#dist.range<@w4, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 1 frozen
   func.func private @block0.F() attributes {dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F() attributes {dist.stage = 0 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
   func.func private @block2.F() attributes {dist.stage = 1 : i64, graph.block = 2 : i64, graph.phase = #graph.phase<F>}

@@ -19,10 +19,10 @@ module attributes {dsopt.options = {dp = 1 : i64, offload_optimizer = "cpu", zer
   graph.parameter @w1 : tensor<64xf32> from "m" at 256 bytes 256
   graph.parameter @w2 : tensor<64xf32> from "m" at 512 bytes 256
   graph.parameter @w3 : tensor<64xf32> from "m" at 768 bytes 256
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 64>] elements 64 padded 64 over ["dp"] zero 3 states [#dist.state<"m" : f32>]
-  dist.bucket @frozen : f32 of [1] [#dist.range<@w1, 0, 64>] elements 64 padded 64 over ["dp"] zero 3 frozen
-  dist.bucket @statistics : f32 of [1] [#dist.range<@w2, 0, 64>] elements 64 padded 64 over ["dp"] zero 0 frozen
-  dist.bucket @shared : f32 of [0, 1] [#dist.range<@w3, 0, 64>] elements 64 padded 64 over ["dp"] zero 3 states [#dist.state<"m" : f32>]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 3 states [#dist.state<"m" : f32>]
+  dist.bucket @frozen : f32 of [1] [#dist.range<@w1, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 3 frozen
+  dist.bucket @statistics : f32 of [1] [#dist.range<@w2, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 0 frozen
+  dist.bucket @shared : f32 of [0, 1] [#dist.range<@w3, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 3 states [#dist.state<"m" : f32>]
   func.func private @block0.F() attributes {dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F() attributes {dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
 }

@@ -6,8 +6,8 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
   graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
   graph.state @u.grad.0 : tensor<8x16xf32> gradient of @u block 0
   graph.state @w.grad.0 : tensor<8x8xf32> gradient of @w block 1
-  dist.bucket @b0 : f32 of [0] [#dist.range<@u, 0, 128>] elements 128 padded 128 over ["dp"] zero 0
-  dist.bucket @b1 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@u, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 0
+  dist.bucket @b1 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 0
 
   // Of an argument: nothing is returned for backward.
   // CHECK-LABEL: func.func private @block0.F
@@ -73,7 +73,7 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
 module attributes {dsopt.options = {dp = 1 : i64}} {
   graph.parameter @w : tensor<16x4xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<16x4xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 0
 
   func.func private @block0.F(%x: tensor<8x8xf32>) -> (tensor<4x4xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<4x16xf32>) attributes {dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
     %w = graph.read @w : tensor<16x4xf32>

@@ -9,11 +9,12 @@
 // NONE: return %{{.*}}, %{{.*}}, %{{.*}} : tensor<8x64xf32>, tensor<8x256xf32>, tensor<8x64xf32>
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   graph.parameter @w : tensor<64x256xf32> from "m" at 0 bytes 65536
   graph.parameter @v : tensor<256x64xf32> from "m" at 65536 bytes 65536
   graph.state @w.grad.0 : tensor<64x256xf32> gradient of @w block 0
   graph.state @v.grad.0 : tensor<256x64xf32> gradient of @v block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 16384>, #dist.range<@v, 16384, 16384>] elements 32768 padded 32768 over ["dp"] zero 3
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 16384>, #dist.range<@v, 16384, 16384>] elements 32768 padded 32768 over [edp, ep, sp] zero 3
 
   // Its input is as small as any cut, and it is there: all of it runs again, products too. Nothing else is returned.
   // CHECK-LABEL: func.func private @block0.F
@@ -52,19 +53,19 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
   // CHECK-LABEL: func.func @micro_batch
   // CHECK: %[[Y:.*]] = graph.run @block0.F(
   // CHECK-NEXT: dist.release
-  // CHECK-NEXT: %[[GV:.*]], %[[GW:.*]] = dist.gather @b0 [@v, @w] over ["dp"]
+  // CHECK-NEXT: %[[GV:.*]], %[[GW:.*]] = dist.gather @b0 [@v, @w] over [edp, ep, sp]
   // CHECK-NEXT: %[[B:.*]]:2 = graph.run @block0.B(%{{.*}}, %[[GV]], %{{.*}}, %[[GW]])
   // CHECK-NEXT: dist.release %[[GV]], %[[GW]]
   // CHECK-NEXT: graph.run @block0.W(%{{.*}}, %[[B]]#0, %{{.*}}, %[[B]]#1)
   func.func @micro_batch(%x: tensor<8x64xf32> {graph.name = "x"}, %dy: tensor<8x64xf32> {graph.name = "seed", graph.seed}) -> (tensor<8x64xf32> {graph.name = "loss"}) {
-    %w, %v = dist.gather @b0 [@w, @v] over ["dp"] : tensor<64x256xf32>, tensor<256x64xf32>
+    %w, %v = dist.gather @b0 [@w, @v] over [edp, ep, sp] : tensor<64x256xf32>, tensor<256x64xf32>
     %f:3 = graph.run @block0.F(%x, %w, %v) : (tensor<8x64xf32>, tensor<64x256xf32>, tensor<256x64xf32>) -> (tensor<8x64xf32>, tensor<8x256xf32>, tensor<8x64xf32>)
     dist.release %w, %v : tensor<64x256xf32>, tensor<256x64xf32>
-    %v2 = dist.gather @b0 [@v] over ["dp"] : tensor<256x64xf32>
+    %v2 = dist.gather @b0 [@v] over [edp, ep, sp] : tensor<256x64xf32>
     %b = graph.run @block0.B(%dy, %v2, %f#1) : (tensor<8x64xf32>, tensor<256x64xf32>, tensor<8x256xf32>) -> tensor<8x256xf32>
     dist.release %v2 : tensor<256x64xf32>
     graph.run @block0.W(%f#1, %dy, %b, %x) : (tensor<8x256xf32>, tensor<8x64xf32>, tensor<8x256xf32>, tensor<8x64xf32>) -> ()
-    dist.reduce @b0 use 0 of [@w.grad.0, @v.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w.grad.0, @v.grad.0] over [edp, ep, sp] as f32
     return %f#0 : tensor<8x64xf32>
   }
 }

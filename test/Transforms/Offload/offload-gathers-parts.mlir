@@ -4,10 +4,10 @@
 module attributes {dsopt.options = {dp = 1 : i64, sub_group_size = 2048 : i64}} {
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0]]
+  exec.communicator @dp over [edp, ep, sp]
   graph.parameter @w : tensor<4096xf32> from "m" at 0 bytes 16384
   graph.parameter @v : tensor<2048xf32> from "m" at 16384 bytes 8192
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4096>, #dist.range<@v, 4096, 2048>] elements 6144 padded 6144 over ["dp"] zero 3 in disk
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 4096>, #dist.range<@v, 4096, 2048>] elements 6144 padded 6144 over [edp, ep, sp] zero 3 in disk
   func.func private @f(memref<4096xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @b(memref<2048xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
   exec.program @position0 position 0 blocks [0, 1] {

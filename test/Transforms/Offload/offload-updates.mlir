@@ -9,16 +9,17 @@
 
 // Two ranks. @b0 is sliced and its update reads the parameters; that of @b1 writes them from their master; @b2 stays.
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w0 : tensor<128xf32> from "m" at 0 bytes 512
   graph.parameter @w1 : tensor<128xbf16> from "m" at 512 bytes 256
   graph.parameter @w2 : tensor<128xf32> from "m" at 768 bytes 512
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 128>] elements 128 padded 128 over ["dp"] zero 1 states [#dist.state<"m" : f32>] kept in host
-  dist.bucket @b1 : bf16 of [1] [#dist.range<@w1, 0, 128>] elements 128 padded 128 over ["dp"] zero 0 master f32 kept in host
-  dist.bucket @b2 : f32 of [2] [#dist.range<@w2, 0, 128>] elements 128 padded 128 over ["dp"] zero 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 1 states [#dist.state<"m" : f32>] kept in host
+  dist.bucket @b1 : bf16 of [1] [#dist.range<@w1, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 0 master f32 kept in host
+  dist.bucket @b2 : f32 of [2] [#dist.range<@w2, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 0
   func.func private @momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>} {
     return %p, %m : tensor<64xf32>, tensor<64xf32>
   }
@@ -42,9 +43,9 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
     exec.buffer @scalars : memref<16xf32> buffers slots 1 stride 64 persistent scalars
     exec.schedule {
-      %n0 = exec.norm @b0.grad.0+256*rank of @b0 to @norms on @compute
-      %u0 = exec.update @momentum of @b0 [@b0.param+256*rank, @b0.grad.0+256*rank, @b0.m] elements 64 sliced on @compute
-      %g0 = exec.gather @b0.param+256*rank to @b0.param bytes 256 all_gather order 0 over @dp on @comm
+      %n0 = exec.norm @b0.grad.0+256*edp of @b0 to @norms on @compute
+      %u0 = exec.update @momentum of @b0 [@b0.param+256*edp, @b0.grad.0+256*edp, @b0.m] elements 64 sliced on @compute
+      %g0 = exec.gather @b0.param+256*edp to @b0.param bytes 256 all_gather order 0 over @dp on @comm
       %n1 = exec.norm @b1.grad.0 of @b1 to @norms[1] on @compute
       %u1 = exec.update @master of @b1 [@b1.param, @b1.grad.0, @b1.master] elements 128 on @compute
       %n2 = exec.norm @b2.grad.0 of @b2 to @norms[2] on @compute
@@ -68,11 +69,11 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 // CHECK: exec.buffer @host.param.f32 in @host : memref<128xf32> buffers slots 2 stride 512
 // CHECK: exec.buffer @host.grad.f32 in @host : memref<128xf32> buffers slots 2 stride 512
 // CHECK: exec.buffer @host.param.bf16 in @host : memref<128xbf16> buffers slots 2 stride 256
-// CHECK: exec.norm @b0.grad.0+256*rank
-// CHECK-NEXT: exec.copy @b0.param+256*rank to @host.param.f32 bytes 256 on @download
-// CHECK-NEXT: exec.copy @b0.grad.0+256*rank to @host.grad.f32 bytes 256 on @download
+// CHECK: exec.norm @b0.grad.0+256*edp
+// CHECK-NEXT: exec.copy @b0.param+256*edp to @host.param.f32 bytes 256 on @download
+// CHECK-NEXT: exec.copy @b0.grad.0+256*edp to @host.grad.f32 bytes 256 on @download
 // CHECK-NEXT: exec.update @momentum of @b0 [@host.param.f32, @host.grad.f32, @b0.m] elements 64 sliced on @host
-// CHECK-NEXT: exec.copy @host.param.f32 to @b0.param+256*rank bytes 256 on @upload
+// CHECK-NEXT: exec.copy @host.param.f32 to @b0.param+256*edp bytes 256 on @upload
 // CHECK-NEXT: exec.gather
 // CHECK-NEXT: exec.norm
 // CHECK-NEXT: exec.copy @b1.grad.0 to @host.grad.f32[1] bytes 512 on @download
@@ -85,7 +86,7 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 // CHECK: exec.stream @download copy
 // CHECK: exec.stream @upload copy
 
-// WAITS: %[[DOWN:.*]] = exec.copy @b0.grad.0+256*rank to
+// WAITS: %[[DOWN:.*]] = exec.copy @b0.grad.0+256*edp to
 // WAITS: exec.wait %[[DOWN]] on @host
 // WAITS: %[[UPDATE:.*]] = exec.update @momentum
 // WAITS: exec.wait %[[UPDATE]] on @upload
@@ -106,11 +107,11 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 // DISK: exec.schedule
 // DISK-NEXT: exec.copy @b0.m to @host.m.f32 bytes 256 on @disk
 // DISK-NEXT: exec.copy @b1.master to @host.master.f32[1] bytes 512 on @disk
-// DISK-NEXT: exec.norm @b0.grad.0+256*rank
-// DISK-NEXT: exec.copy @b0.param+256*rank to @host.param.f32 bytes 256 on @download
-// DISK-NEXT: exec.copy @b0.grad.0+256*rank to @host.grad.f32 bytes 256 on @download
+// DISK-NEXT: exec.norm @b0.grad.0+256*edp
+// DISK-NEXT: exec.copy @b0.param+256*edp to @host.param.f32 bytes 256 on @download
+// DISK-NEXT: exec.copy @b0.grad.0+256*edp to @host.grad.f32 bytes 256 on @download
 // DISK-NEXT: exec.update @momentum of @b0 [@host.param.f32, @host.grad.f32, @host.m.f32] elements 64 sliced on @host
-// DISK-NEXT: exec.copy @host.param.f32 to @b0.param+256*rank bytes 256 on @upload
+// DISK-NEXT: exec.copy @host.param.f32 to @b0.param+256*edp bytes 256 on @upload
 // DISK-NEXT: exec.copy @host.m.f32 to @b0.m bytes 256 on @disk
 // DISK-NEXT: exec.gather
 // DISK-LABEL: exec.program @evaluate0
@@ -128,6 +129,6 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 // PARTS: exec.update @momentum of @b0 [@host.param.f32, @host.grad.f32, @host.m.f32] elements 2048 sliced on @host
 // PARTS: exec.copy @host.m.f32 to @b0.m bytes 8192 on @disk
 // PARTS-NEXT: exec.copy @b1.master+8192 to @host.master.f32 bytes 8192 on @disk
-// PARTS-NEXT: exec.copy @b0.param+8192+16384*rank to @host.param.f32[1] bytes 8192 on @download
-// PARTS-NEXT: exec.copy @b0.grad.0+8192+16384*rank to @host.grad.f32[1] bytes 8192 on @download
+// PARTS-NEXT: exec.copy @b0.param+8192+16384*edp to @host.param.f32[1] bytes 8192 on @download
+// PARTS-NEXT: exec.copy @b0.grad.0+8192+16384*edp to @host.grad.f32[1] bytes 8192 on @download
 // PARTS-NEXT: exec.update @momentum of @b0 [@host.param.f32[1], @host.grad.f32[1], @host.m.f32[1]] elements 2048 from 2048 sliced on @host

@@ -32,6 +32,7 @@
 // CHECK-NEXT: exec.recv {{.*}} tag "block1.F.0" micro_batch 3
 // CHECK-LABEL: exec.program @position1 position 1 blocks [1, 2, 3, 4]
 module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64, schedule = "interleaved"}} {
+  dist.grid @grid [pp = 2, edp = 1, ep = 1, sp = 1, tp = 1]
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 0 : i64, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 0 : i64, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.chunk = 1 : i64, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}

@@ -23,7 +23,7 @@
 module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, reduction_shards = 1 : i64}} {
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over ["dp"] zero 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 0
   func.func private @block0.F(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<64xf32> {exec.access = #exec.access<read>, exec.parameter = @w})
       attributes {dist.stage = 0 : i64, exec.segment, exec.temp_bytes = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<64xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0})

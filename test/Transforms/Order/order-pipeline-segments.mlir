@@ -14,6 +14,7 @@
 // CHECK: exec.run @block1.B.0 {{.*}} micro_batch 0 on @compute
 // CHECK-NEXT: exec.run @block1.B.1 {{.*}} micro_batch 0 on @compute
 module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 2 : i64}} {
+  dist.grid @grid [pp = 2, edp = 1, ep = 1, sp = 1, tp = 1]
   func.func private @block0.F.0(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.F.1(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}

@@ -47,6 +47,7 @@
 // GPIPE: exec.run @block1.B {{.*}} micro_batch 2 on @compute
 // GPIPE: exec.run @block1.B {{.*}} micro_batch 3 on @compute
 module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
+  dist.grid @grid [pp = 2, edp = 1, ep = 1, sp = 1, tp = 1]
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
@@ -130,6 +131,7 @@ module attributes {dsopt.options = {pp = 2 : i64, micro_batches = 4 : i64}} {
 // CHECK: exec.run @block3.F {{.*}} micro_batch 7 on @compute
 // CHECK: exec.run @block3.B {{.*}} micro_batch 7 on @compute
 module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
+  dist.grid @grid [pp = 4, edp = 1, ep = 1, sp = 1, tp = 1]
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
@@ -181,6 +183,7 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 8 : i64}} {
 // CHECK: exec.run @block3.F {{.*}} micro_batch 2 on @compute
 // CHECK: exec.run @block3.B {{.*}} micro_batch 2 on @compute
 module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
+  dist.grid @grid [pp = 4, edp = 1, ep = 1, sp = 1, tp = 1]
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
@@ -267,6 +270,7 @@ module attributes {dsopt.options = {pp = 4 : i64, micro_batches = 3 : i64}} {
 // CHECK: exec.run @block2.F {{.*}} micro_batch 9 on @compute
 // CHECK: exec.run @block2.B {{.*}} micro_batch 9 on @compute
 module attributes {dsopt.options = {pp = 3 : i64, micro_batches = 10 : i64}} {
+  dist.grid @grid [pp = 3, edp = 1, ep = 1, sp = 1, tp = 1]
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.B(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<B>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}

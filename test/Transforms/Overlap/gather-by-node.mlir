@@ -4,11 +4,12 @@
 // second stays in the node. Those of @b1 change in between, and go there again. What is no gather of
 // parameters stays as it is.
 module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, secondary_params = "node", zero = 3 : i64}} {
+  dist.grid @grid [pp = 2, edp = 4, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1, 2, 3], [4, 5, 6, 7]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 200>] elements 256 padded 256 over ["dp"] zero 3
-  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 256>] elements 256 padded 256 over ["dp"] zero 3
+  exec.communicator @dp over [edp, ep, sp]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 200>] elements 256 padded 256 over [edp, ep, sp] zero 3
+  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 256>] elements 256 padded 256 over [edp, ep, sp] zero 3
   func.func private @f(memref<256xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @change(memref<64xf32> {exec.access = #exec.access<write>}) attributes {exec.segment}
   // CHECK-LABEL: exec.program @position0
@@ -61,8 +62,8 @@ module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, secondary
   }
 }
 
-// CHECK: exec.communicator @node {{\[}}[0, 1], [2, 3], [4, 5], [6, 7]]
-// CHECK: exec.communicator @across {{\[}}[0, 2], [1, 3], [4, 6], [5, 7]]
+// CHECK: exec.communicator @node over [edp inner 2]
+// CHECK: exec.communicator @across over [edp outer 2]
 
 // -----
 
@@ -70,9 +71,10 @@ module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, secondary
 // CHECK: node_size = 2 : i64, secondary_params = "node"
 // CHECK: exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm
 module attributes {dsopt.options = {dp = 2 : i64, node_size = 2 : i64, secondary_params = "node", zero = 3 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
+  exec.communicator @dp over [edp, ep, sp]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 3
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
@@ -87,4 +89,5 @@ module attributes {dsopt.options = {dp = 2 : i64, node_size = 2 : i64, secondary
 
 // expected-error @below {{node_size is 3, expected a divisor of the 4 data-parallel ranks}}
 module attributes {dsopt.options = {dp = 4 : i64, node_size = 3 : i64, secondary_params = "node"}} {
+  dist.grid @grid [pp = 1, edp = 4, ep = 1, sp = 1, tp = 1]
 }

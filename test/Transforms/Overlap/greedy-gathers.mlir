@@ -43,11 +43,12 @@
 // NONE-NEXT: exec.run @f [@b1.full]
 // NONE-NEXT: exec.run @f [@b0.full]
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = 3 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
-  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 over ["dp"] zero 3
+  exec.communicator @dp over [edp, ep, sp]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 3
+  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 3
   func.func private @f(memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @g(memref<128xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<write>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 2] {

@@ -4,11 +4,12 @@
 // What the compute stream waits for with no run between, what a run covers, and what follows the last run.
 // CHECK: exec.schedule
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
   exec.stream @download copy
-  exec.communicator @dp [[0, 1]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 2
+  exec.communicator @dp over [edp, ep, sp]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 2
   func.func private @w(memref<16xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<write>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device

@@ -24,9 +24,10 @@
 
 // ERROR: the run of @f on micro-batch 0 needs 128 gathered elements of parameters at once, more than -max-live-parameters=127 allows
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
   func.func private @f(memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @b(memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 3] {

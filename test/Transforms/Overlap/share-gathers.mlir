@@ -4,10 +4,11 @@
 // Forward and backward of two blocks on three micro-batches: each gather serves its window to the last
 // release of it; what overlaps or follows without a run between is one.
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64, micro_batches = 3 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   func.func private @f0(memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @f1(memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @b1(memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}

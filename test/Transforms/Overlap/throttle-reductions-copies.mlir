@@ -7,7 +7,7 @@
 module attributes {dsopt.options = {dp = 1 : i64}} {
   exec.stream @compute compute
   exec.stream @download copy
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 1024>] elements 1024 padded 1024 over ["dp"] zero 0
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 1024>] elements 1024 padded 1024 over [edp, ep, sp] zero 0
   func.func private @w(memref<1024xf32> {exec.access = #exec.access<update>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 4] {
     exec.memory @device device

@@ -1,16 +1,16 @@
-// RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=2 param-persistence-threshold=100" | FileCheck %s --check-prefix=WHOLE
-// RUN: dsopt-opt %s "-partition-zero=stage=2 ranks=2 param-persistence-threshold=100" | FileCheck %s --check-prefix=BELOW
-// RUN: dsopt-opt %s -verify-diagnostics "-partition-zero=stage=3 ranks=2 gather-bucket-size=250" | FileCheck %s --check-prefix=GATHER
-// RUN: sed 's/{{-gather-bucket/{{-reduce-bucket/' %s | dsopt-opt -verify-diagnostics "-partition-zero=stage=0 ranks=2 reduce-bucket-size=250" | FileCheck %s --check-prefix=REDUCE
-// RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=1 gather-bucket-size=250 param-persistence-threshold=100" | FileCheck %s --check-prefix=ONE
+// RUN: dsopt-opt %s -declare-grid=dp=2 "-partition-zero=stage=3 param-persistence-threshold=100" | FileCheck %s --check-prefix=WHOLE
+// RUN: dsopt-opt %s -declare-grid=dp=2 "-partition-zero=stage=2 param-persistence-threshold=100" | FileCheck %s --check-prefix=BELOW
+// RUN: dsopt-opt %s -verify-diagnostics -declare-grid=dp=2 "-partition-zero=stage=3 gather-bucket-size=250" | FileCheck %s --check-prefix=GATHER
+// RUN: sed 's/{{-gather-bucket/{{-reduce-bucket/' %s | dsopt-opt -verify-diagnostics -declare-grid=dp=2 "-partition-zero=stage=0 reduce-bucket-size=250" | FileCheck %s --check-prefix=REDUCE
+// RUN: dsopt-opt %s -declare-grid=dp=1 "-partition-zero=stage=3 gather-bucket-size=250 param-persistence-threshold=100" | FileCheck %s --check-prefix=ONE
 
 // Parameters of so many elements and fewer are cut as at stage 2, which gathers them behind their update; one that
 // is shared has a bucket of its own as always.
 // WHOLE: param_persistence_threshold = 100 : i64
-// WHOLE-DAG: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 200>, #dist.range<@v, 256, 101>] elements 384 padded 384 over ["dp"] zero 3
-// WHOLE-DAG: dist.bucket @b0.whole : f32 of [0] [#dist.range<@b, 0, 100>] elements 128 padded 128 over ["dp"] zero 2
-// WHOLE-DAG: dist.bucket @tied.e : f32 of [0, 1] [#dist.range<@e, 0, 64>] elements 64 padded 128 over ["dp"] zero 2
-// WHOLE-DAG: dist.bucket @b1.frozen.whole : f32 of [1] [#dist.range<@f, 0, 64>] elements 64 padded 128 over ["dp"] zero 2 frozen
+// WHOLE-DAG: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 200>, #dist.range<@v, 256, 101>] elements 384 padded 384 over [edp, ep, sp] zero 3
+// WHOLE-DAG: dist.bucket @b0.whole : f32 of [0] [#dist.range<@b, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero 2
+// WHOLE-DAG: dist.bucket @tied.e : f32 of [0, 1] [#dist.range<@e, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 2
+// WHOLE-DAG: dist.bucket @b1.frozen.whole : f32 of [1] [#dist.range<@f, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 2 frozen
 // Below stage 3 everything is whole.
 // BELOW-DAG: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 200>, #dist.range<@b, 256, 100>, #dist.range<@v, 384, 101>]
 // BELOW-NOT: whole

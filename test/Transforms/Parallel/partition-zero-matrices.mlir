@@ -1,4 +1,4 @@
-// RUN: dsopt-opt %s "-partition-zero=stage=1 ranks=2" | FileCheck %s
+// RUN: dsopt-opt %s -declare-grid=dp=2 -partition-zero=stage=1 | FileCheck %s
 
 // What a rule of whole matrices updates, by its master where it has one, is apart from what its companion updates.
 // CHECK: dist.bucket @b0.matrices : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@z, 64, 64>] {{.*}} states [#dist.state<"momentum" : f32>]

@@ -1,4 +1,4 @@
-// RUN: dsopt-opt %s "-partition-zero=stage=1 ranks=2" | FileCheck %s
+// RUN: dsopt-opt %s -declare-grid=dp=2 -partition-zero=stage=1 | FileCheck %s
 
 // Trained parameters of one block, but of two types, or with gradients of two: a bucket each.
 // CHECK: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@z, 64, 64>] {{.*}} states [#dist.state<"m" : f32>]

@@ -1,5 +1,5 @@
-// RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=2" | FileCheck %s
-// RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=1" | FileCheck %s --check-prefix=ONE
+// RUN: dsopt-opt %s -declare-grid=dp=2 -partition-zero=stage=3 | FileCheck %s
+// RUN: dsopt-opt %s -declare-grid=dp=1 -partition-zero=stage=3 | FileCheck %s --check-prefix=ONE
 
 // Parameters start at multiples of 64 in the model's order; one that two blocks
 // read is a bucket of its own; frozen ones are apart and have no state. Gradients have
@@ -7,14 +7,14 @@
 
 // What the pass is told is the module's option from then on.
 // CHECK: module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}}
-// CHECK-DAG: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>, #dist.range<@b, 128, 10>] elements 192 padded 256 over ["dp"] zero 3 states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
-// CHECK-DAG: dist.bucket @tied.e : f32 of [0, 1] [#dist.range<@e, 0, 128>] elements 128 padded 128 over ["dp"] zero 3 gradient bf16 states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
-// CHECK-DAG: dist.bucket @b1.frozen : f32 of [1] [#dist.range<@f, 0, 64>] elements 64 padded 128 over ["dp"] zero 3 frozen
+// CHECK-DAG: dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>, #dist.range<@b, 128, 10>] elements 192 padded 256 over [edp, ep, sp] zero 3 states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
+// CHECK-DAG: dist.bucket @tied.e : f32 of [0, 1] [#dist.range<@e, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 3 gradient bf16 states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
+// CHECK-DAG: dist.bucket @b1.frozen : f32 of [1] [#dist.range<@f, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3 frozen
 // Running statistics are whole on every rank.
-// CHECK-DAG: dist.bucket @b1.frozen.statistics : f32 of [1] [#dist.range<@r, 0, 64>] elements 64 padded 128 over ["dp"] zero 0 frozen
+// CHECK-DAG: dist.bucket @b1.frozen.statistics : f32 of [1] [#dist.range<@r, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 0 frozen
 // One that nothing reads is with the block that makes its new value.
-// CHECK-DAG: dist.bucket @b0.frozen.statistics : f32 of [0] [#dist.range<@u, 0, 128>] elements 128 padded 128 over ["dp"] zero 0 frozen
-// ONE: elements 192 padded 192 over ["dp"] zero 0
+// CHECK-DAG: dist.bucket @b0.frozen.statistics : f32 of [0] [#dist.range<@u, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 0 frozen
+// ONE: elements 192 padded 192 over [edp, ep, sp] zero 0
 graph.parameter @w : tensor<10x10xf32> from "m" at 0 bytes 400
 graph.parameter @e : tensor<128xf32> from "m" at 400 bytes 512
 graph.parameter @b : tensor<10xf32> from "m" at 912 bytes 40

@@ -1,7 +1,7 @@
-// RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=2" -place-collectives -split-stages=stages=1 -verify-dist | FileCheck %s --check-prefixes=CHECK,SLICED
-// RUN: dsopt-opt %s "-partition-zero=stage=2 ranks=2" -place-collectives -split-stages=stages=1 -verify-dist | FileCheck %s --check-prefixes=CHECK,WHOLE
-// RUN: dsopt-opt %s | sed -e 's/^module {/module attributes {dsopt.options = {reduction = "fast"}} {/' | dsopt-opt "-partition-zero=stage=2 ranks=2" -place-collectives | FileCheck %s --check-prefix=FAST
-// RUN: dsopt-opt %s "-partition-zero=stage=3 ranks=1" -place-collectives -split-stages=stages=1 -verify-dist | FileCheck %s --check-prefix=ALONE
+// RUN: dsopt-opt %s -declare-grid=dp=2 -partition-zero=stage=3 -place-collectives -split-stages -verify-dist | FileCheck %s --check-prefixes=CHECK,SLICED
+// RUN: dsopt-opt %s -declare-grid=dp=2 -partition-zero=stage=2 -place-collectives -split-stages -verify-dist | FileCheck %s --check-prefixes=CHECK,WHOLE
+// RUN: dsopt-opt %s | sed -e 's/^module {/module attributes {dsopt.options = {reduction = "fast"}} {/' | dsopt-opt -declare-grid=dp=2 -partition-zero=stage=2 -place-collectives | FileCheck %s --check-prefix=FAST
+// RUN: dsopt-opt %s -declare-grid=dp=1 -partition-zero=stage=3 -place-collectives -split-stages -verify-dist | FileCheck %s --check-prefix=ALONE
 
 graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
 graph.parameter @b : tensor<8xf32> from "m" at 256 bytes 32
@@ -35,14 +35,14 @@ func.func private @block0.W(%x: tensor<4x8xf32>, %dy: tensor<4x8xf32>, %db: tens
 
 // CHECK-LABEL: @micro_batch
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xf32>, %[[DB:.*]]: tensor<8xf32>
-// SLICED-NEXT: %b, %w = dist.gather @b0 [@b, @w] over ["dp"] : tensor<8xf32>, tensor<8x8xf32>
+// SLICED-NEXT: %b, %w = dist.gather @b0 [@b, @w] over [edp, ep, sp] : tensor<8xf32>, tensor<8x8xf32>
 // SLICED-NEXT: %[[Y:.*]] = graph.run @block0.F(%[[X]], %b, %w)
 // SLICED-NEXT: dist.release %b, %w
 // WHOLE-NEXT: %[[Y:.*]] = graph.run @block0.F(%[[X]])
 // CHECK-NEXT: graph.run @block0.W(%[[X]], %[[Y]], %[[DB]])
-// CHECK-NEXT: dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over ["dp"] as f32
+// CHECK-NEXT: dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over [edp, ep, sp] as f32
 // CHECK-NEXT: return
-// FAST: dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over ["dp"] as f32 order fast
+// FAST: dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over [edp, ep, sp] as f32 order fast
 // ALONE-NOT: dist.gather
 // ALONE-NOT: dist.reduce
 func.func @micro_batch(%x: tensor<4x8xf32>, %db: tensor<8xf32>) -> tensor<4x8xf32> {

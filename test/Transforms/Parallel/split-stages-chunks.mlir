@@ -1,9 +1,9 @@
-// RUN: dsopt-opt %s -split-stages="stages=2 schedule=interleaved" | FileCheck %s
-// RUN: dsopt-opt %s -split-stages="stages=1 schedule=interleaved" | FileCheck %s --check-prefix=ONE
-// RUN: dsopt-opt %s -split-stages="stages=2 schedule=interleaved{chunks=1}" | FileCheck %s --check-prefix=SINGLE
-// RUN: not dsopt-opt %s -split-stages="stages=2 schedule=interleaved{chunks=3}" 2>&1 | FileCheck %s --check-prefix=MANY
-// RUN: not dsopt-opt %s -split-stages="stages=2 schedule=interleaved{chunks=0}" 2>&1 | FileCheck %s --check-prefix=NONE
-// RUN: not dsopt-opt %s -split-stages="stages=2 schedule=mine" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
+// RUN: dsopt-opt %s -declare-grid=pp=2 -split-stages="schedule=interleaved" | FileCheck %s
+// RUN: dsopt-opt %s -declare-grid=pp=1 -split-stages="schedule=interleaved" | FileCheck %s --check-prefix=ONE
+// RUN: dsopt-opt %s -declare-grid=pp=2 -split-stages="schedule=interleaved{chunks=1}" | FileCheck %s --check-prefix=SINGLE
+// RUN: not dsopt-opt %s -declare-grid=pp=2 -split-stages="schedule=interleaved{chunks=3}" 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: not dsopt-opt %s -declare-grid=pp=2 -split-stages="schedule=interleaved{chunks=0}" 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not dsopt-opt %s -declare-grid=pp=2 -split-stages="schedule=mine" 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
 // Two chunks a stage: every second one, of balanced cost.
 

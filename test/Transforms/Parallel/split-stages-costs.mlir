@@ -1,4 +1,4 @@
-// RUN: dsopt-opt %s -split-stages=stages=2 | FileCheck %s
+// RUN: dsopt-opt %s -declare-grid=pp=2 -split-stages | FileCheck %s
 
 // A kernel costs what its operations do, not what it writes: the gelu of block 2 weighs more than blocks 0
 // and 1 together.

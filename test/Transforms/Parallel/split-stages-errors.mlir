@@ -1,4 +1,4 @@
-// RUN: dsopt-opt %s -split-input-file -verify-diagnostics -split-stages=stages=2
+// RUN: dsopt-opt %s -split-input-file -verify-diagnostics -declare-grid=pp=2 -split-stages
 
 // expected-error@+1 {{cannot cut 1 blocks into 2 pipeline stages: -pp is at most 1 for this model}}
 module {

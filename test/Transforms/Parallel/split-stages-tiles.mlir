@@ -1,5 +1,5 @@
-// RUN: dsopt-opt %s -split-stages=stages=2 | FileCheck %s
-// RUN: not dsopt-opt %s -split-stages=stages=4 2>&1 | FileCheck %s --check-prefix=MANY
+// RUN: dsopt-opt %s -declare-grid=pp=2 -split-stages | FileCheck %s
+// RUN: not dsopt-opt %s -declare-grid=pp=4 -split-stages 2>&1 | FileCheck %s --check-prefix=MANY
 
 // Norms of a whole parameter are summed over the ranks of a stage: where a rule goes by them, blocks of its tiles are on one,
 // though a cut between them would be of the least cost.

@@ -1,4 +1,4 @@
-// RUN: dsopt-opt %s -split-stages=stages=2 | FileCheck %s
+// RUN: dsopt-opt %s -declare-grid=pp=2 -split-stages | FileCheck %s
 // RUN: dsopt-opt %s -split-stages | FileCheck %s --check-prefix=ONE
 
 // The stages' largest cost is as small as it can be: the wide product of block

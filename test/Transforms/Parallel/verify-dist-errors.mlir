@@ -1,11 +1,12 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics -verify-dist
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 // expected-note@+1 {{the other is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 // expected-error@+1 {{holds @w, which lies in another too}}
-dist.bucket @b1 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b1 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 }
 // -----
 
@@ -43,10 +44,11 @@ func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i6
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   // expected-error@+1 {{reads @w, of which each of 2 ranks holds a slice, expected a value of dist.gather as an argument}}
   %w = graph.read @w : tensor<64xf32>
@@ -57,10 +59,11 @@ func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i6
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2
+dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 2
 func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   // expected-error@+1 {{is in block 0, which its bucket does not list}}
   %w = graph.read @w : tensor<64xf32>
@@ -71,9 +74,10 @@ func.func private @block0.F() -> tensor<64xf32> attributes {graph.block = 0 : i6
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -83,7 +87,7 @@ func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i6
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   // expected-error@+1 {{is never released}}
-  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %w = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<64xf32>
   %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
   return %x : tensor<64xf32>
 }
@@ -92,9 +96,10 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -103,7 +108,7 @@ func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i6
   return
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
-  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %w = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<64xf32>
   %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
   // expected-note@+1 {{the first release is here}}
   dist.release %w : tensor<64xf32>
@@ -116,10 +121,11 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 2
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 2
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -129,7 +135,7 @@ func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i6
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   // expected-error@+1 {{gathers what is whole on every rank}}
-  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %w = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<64xf32>
   %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
   dist.release %w : tensor<64xf32>
   return %x : tensor<64xf32>
@@ -139,9 +145,10 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -151,7 +158,7 @@ func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i6
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   // expected-note@+1 {{the gather is here}}
-  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %w = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<64xf32>
   dist.release %w : tensor<64xf32>
   // expected-error@+1 {{uses a value of a gather behind its release}}
   %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
@@ -162,9 +169,10 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -174,7 +182,7 @@ func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i6
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   // expected-note@+1 {{the gather is here}}
-  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %w = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<64xf32>
   // expected-error@+1 {{uses a value of a gather outside of a run}}
   %z = graph.neg %w : (tensor<64xf32>) -> tensor<64xf32>
   dist.release %w : tensor<64xf32>
@@ -185,10 +193,11 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
 // expected-note@+1 {{the bucket is here}}
-dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -197,7 +206,7 @@ func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i6
   return
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
-  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %w = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<64xf32>
   // expected-error@+1 {{takes values of @b0, which does not list block 0}}
   %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
   dist.release %w : tensor<64xf32>
@@ -208,9 +217,10 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0, 1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0, 1] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -223,7 +233,7 @@ func.func private @block1.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {gr
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   // expected-error@+1 {{serves stages 1 and 0, expected one: each stage gathers for itself}}
-  %w = dist.gather @b0 [@w] over ["dp"] : tensor<64xf32>
+  %w = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<64xf32>
   %y = graph.run @block0.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
   %z = graph.run @block1.F(%w) : (tensor<64xf32>) -> tensor<64xf32>
   dist.release %w : tensor<64xf32>
@@ -234,9 +244,10 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -254,9 +265,10 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -266,7 +278,7 @@ func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i6
 }
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   // expected-error@+1 {{takes @w.grad.0, which no run before it adds to}}
-  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+  dist.reduce @b0 use 0 of [@w.grad.0] over [edp, ep, sp] as f32
   graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
   return %x : tensor<64xf32>
 }
@@ -275,9 +287,10 @@ func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over ["dp"] zero 3
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 128 over [edp, ep, sp] zero 3
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   return %x : tensor<64xf32>
 }
@@ -288,7 +301,7 @@ func.func private @block0.W(%x: tensor<64xf32>) attributes {graph.block = 0 : i6
 func.func @micro_batch(%x: tensor<64xf32>) -> tensor<64xf32> {
   graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
   // expected-note@+1 {{the reduction is here}}
-  dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+  dist.reduce @b0 use 0 of [@w.grad.0] over [edp, ep, sp] as f32
   // expected-error@+1 {{adds to @w.grad.0 behind its reduction}}
   graph.run @block0.W(%x) : (tensor<64xf32>) -> ()
   return %x : tensor<64xf32>

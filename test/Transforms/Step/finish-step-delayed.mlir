@@ -5,12 +5,13 @@
 
 // Where updates lag, the pending gradient is used before the agreement, clipped or not; the new one takes its place.
 module attributes {dsopt.options = {dp = 2 : i64, delayed_update = 1 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero ZERO states [#dist.state<"m" : f32>]
   func.func private @block0.W(memref<128xf32> {exec.access = #exec.access<update>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>} {
     return %p, %m : tensor<64xf32>, tensor<64xf32>
@@ -22,7 +23,7 @@ module attributes {dsopt.options = {dp = 2 : i64, delayed_update = 1 : i64}} {
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
     exec.schedule {
       %0 = exec.run @block0.W [@b0.grad.0] micro_batch 0 on @compute
-      %1 = exec.reduce @b0.grad.0 to @b0.grad.0+256*rank elements 64 : f32 order 0 over @dp on @comm
+      %1 = exec.reduce @b0.grad.0 to @b0.grad.0+256*edp elements 64 : f32 order 0 over @dp on @comm
       %2 = exec.agree norms [] losses [@loss] order 1 over @world on @comm
     }
   }
@@ -42,9 +43,9 @@ module attributes {dsopt.options = {dp = 2 : i64, delayed_update = 1 : i64}} {
 // SLICED: exec.buffer @b0.pending : memref<64xf32> gradients slots 1 stride 256 persistent pending of @b0
 // CHECK: exec.reduce
 // WHOLE: exec.gather @b0.grad.0
-// CHECK: exec.norm @b0.grad.0+256*rank of @b0
-// SLICED-NEXT: exec.update @update.momentum of @b0 [@b0.param+256*rank, @b0.pending, @b0.m] elements 64 sliced on @compute
-// SLICED-NEXT: exec.copy @b0.grad.0+256*rank to @b0.pending bytes 256 on @download
+// CHECK: exec.norm @b0.grad.0+256*edp of @b0
+// SLICED-NEXT: exec.update @update.momentum of @b0 [@b0.param+256*edp, @b0.pending, @b0.m] elements 64 sliced on @compute
+// SLICED-NEXT: exec.copy @b0.grad.0+256*edp to @b0.pending bytes 256 on @download
 // SLICED-NEXT: exec.gather @b0.param
 // WHOLE-NEXT: exec.update @update.momentum of @b0 [@b0.param, @b0.pending, @b0.m] elements 128 on @compute
 // WHOLE-NEXT: exec.copy @b0.grad.0 to @b0.pending bytes 512 on @download

@@ -10,7 +10,7 @@ exec.program @position0 position 0 blocks [0, 1] {
 
 graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
 // expected-error @below {{holds @w, which no operation of @update with a kernel reads}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 0
 exec.stream @comm communication
 exec.program @position0 position 0 blocks [0, 1] {
   exec.schedule {
@@ -38,7 +38,7 @@ exec.program @position0 position 0 blocks [0, 1] {
 graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
 graph.parameter @v : tensor<64xf32> from "m" at 256 bytes 256
 // expected-error @below {{holds parameters that @update.a and @update.b update, expected one kernel}}
-dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>] elements 128 padded 128 over ["dp"] zero 0
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>] elements 128 padded 128 over [edp, ep, sp] zero 0
 exec.stream @comm communication
 exec.program @position0 position 0 blocks [0, 1] {
   exec.schedule {

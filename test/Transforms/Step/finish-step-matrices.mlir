@@ -12,13 +12,13 @@
 // SLICED-DAG: exec.buffer @temp.448 : memref<448xi8> buffers
 // SLICED-NOT: @b0.direction
 // SLICED: exec.agree
-// SLICED: %[[D:.*]] = exec.update @update.muon.direction of @b0 [@b0.param+512*rank, @b0.grad.0+512*rank, @b0.momentum] elements 128 sliced direction on @compute
+// SLICED: %[[D:.*]] = exec.update @update.muon.direction of @b0 [@b0.param+512*edp, @b0.grad.0+512*edp, @b0.momentum] elements 128 sliced direction on @compute
 // SLICED: exec.wait %[[D]] on @comm
-// SLICED: %[[ALL:.*]] = exec.gather @b0.grad.0+512*rank to @b0.grad.0 bytes 512 all_gather order {{.*}} over @dp on @comm
+// SLICED: %[[ALL:.*]] = exec.gather @b0.grad.0+512*edp to @b0.grad.0 bytes 512 all_gather order {{.*}} over @dp on @comm
 // SLICED: exec.wait %[[ALL]] on @compute
 // SLICED: exec.transform @muon.10x10 of @b0 [@b0.grad.0, @b0.matrices] elements 100 sliced temp @temp.448 on @compute
 // SLICED: exec.transform @muon.10x10 of @b0 [@b0.grad.0+512, @b0.matrices+512] elements 100 from 128 sliced temp @temp.448 on @compute
-// SLICED: exec.update @update.muon of @b0 [@b0.param+512*rank, @b0.matrices+512*rank, @b0.momentum] elements 128 sliced unpadded on @compute
+// SLICED: exec.update @update.muon of @b0 [@b0.param+512*edp, @b0.matrices+512*edp, @b0.momentum] elements 128 sliced unpadded on @compute
 // SLICED: exec.update @update.muon.direction of @b1
 // SLICED: exec.transform @muon.10x10 of @b1
 // SLICED: exec.update @update.muon of @b1
@@ -36,16 +36,17 @@
 // NONE: error:
 // LESS: error: {{.*}}takes what is made of @v0 whole, but nothing makes it
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
   graph.parameter @v0 : tensor<10x10xf32> from "m" at 800 bytes 400
   graph.parameter @w1 : tensor<10x10xf32> from "m" at 400 bytes 400
   graph.state @w0.grad.0 : tensor<10x10xf32> gradient of @w0 block 0
   graph.state @v0.grad.0 : tensor<10x10xf32> gradient of @v0 block 0
   graph.state @w1.grad.0 : tensor<10x10xf32> gradient of @w1 block 1
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>, #dist.range<@v0, 128, 100>] elements 256 padded 256 over ["dp"] zero ZERO states [#dist.state<"momentum" : f32>]
-  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"momentum" : f32>]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>, #dist.range<@v0, 128, 100>] elements 256 padded 256 over [edp, ep, sp] zero ZERO states [#dist.state<"momentum" : f32>]
+  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero ZERO states [#dist.state<"momentum" : f32>]
   func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w0}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @v0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.B(memref<f32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
@@ -63,9 +64,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
     %loss = graph.run @block1.F(%h) : (tensor<4x10xf32>) -> tensor<f32>
     %dh = graph.run @block1.B(%seed) : (tensor<f32>) -> tensor<4x10xf32>
     graph.run @block1.W(%h, %seed) : (tensor<4x10xf32>, tensor<f32>) -> ()
-    dist.reduce @b1 use 0 of [@w1.grad.0] over ["dp"] as f32
+    dist.reduce @b1 use 0 of [@w1.grad.0] over [edp, ep, sp] as f32
     graph.run @block0.W(%x, %dh) : (tensor<4x10xf32>, tensor<4x10xf32>) -> ()
-    dist.reduce @b0 use 0 of [@w0.grad.0, @v0.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w0.grad.0, @v0.grad.0] over [edp, ep, sp] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {

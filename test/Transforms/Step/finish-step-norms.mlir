@@ -10,12 +10,12 @@
 // SLICED-DAG: exec.buffer @norms.own : memref<80xi64> buffers
 // SLICED-DAG: exec.buffer @norms.all : memref<160xi64> buffers
 // SLICED: exec.agree
-// SLICED: exec.update @update.lamb.direction of @b0 [@b0.param+256*rank, @b0.grad.0+256*rank, @b0.m, @b0.v] elements 64 sliced direction record @norms.own on @compute
+// SLICED: exec.update @update.lamb.direction of @b0 [@b0.param+256*edp, @b0.grad.0+256*edp, @b0.m, @b0.v] elements 64 sliced direction record @norms.own on @compute
 // SLICED: %[[LAST:.*]] = exec.update @update.lamb.direction of @b1 {{.*}} sliced direction record @norms.own+320 on @compute
 // SLICED: exec.wait %[[LAST]] on @comm
 // SLICED: %[[ALL:.*]] = exec.gather @norms.own to @norms.all bytes 640 all_gather order {{.*}} over @dp on @comm
 // SLICED: exec.wait %[[ALL]] on @compute
-// SLICED: exec.update @update.lamb of @b0 [@b0.param+256*rank, @b0.grad.0+256*rank, @b0.m, @b0.v] elements 64 sliced record @norms.all on @compute
+// SLICED: exec.update @update.lamb of @b0 [@b0.param+256*edp, @b0.grad.0+256*edp, @b0.m, @b0.v] elements 64 sliced record @norms.all on @compute
 // SLICED: exec.update @update.lamb of @b1
 
 // WHOLE-NOT: @norms.all
@@ -27,14 +27,15 @@
 
 // NONE: error:
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
   graph.parameter @w1 : tensor<10x10xf32> from "m" at 400 bytes 400
   graph.state @w0.grad.0 : tensor<10x10xf32> gradient of @w0 block 0
   graph.state @w1.grad.0 : tensor<10x10xf32> gradient of @w1 block 1
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
-  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero ZERO states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
+  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero ZERO states [#dist.state<"m" : f32>, #dist.state<"v" : f32>]
   func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.B(memref<f32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
@@ -51,9 +52,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
     %loss = graph.run @block1.F(%h) : (tensor<4x10xf32>) -> tensor<f32>
     %dh = graph.run @block1.B(%seed) : (tensor<f32>) -> tensor<4x10xf32>
     graph.run @block1.W(%h, %seed) : (tensor<4x10xf32>, tensor<f32>) -> ()
-    dist.reduce @b1 use 0 of [@w1.grad.0] over ["dp"] as f32
+    dist.reduce @b1 use 0 of [@w1.grad.0] over [edp, ep, sp] as f32
     graph.run @block0.W(%x, %dh) : (tensor<4x10xf32>, tensor<4x10xf32>) -> ()
-    dist.reduce @b0 use 0 of [@w0.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w0.grad.0] over [edp, ep, sp] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {

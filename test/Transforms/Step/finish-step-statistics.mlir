@@ -5,12 +5,13 @@
 // What micro-batches contribute to running statistics lies side by side to the step's end; after the
 // agreement all ranks' contributions are folded. @var lies behind @mean: 12 bytes of 20.
 module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
+  dist.grid @grid [pp = 1, edp = RANKS, ep = 1, sp = 1, tp = 1]
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
   graph.parameter @mean : tensor<3xf32> from "m" at 256 bytes 12 frozen {graph.statistic}
   graph.parameter @var : tensor<2xf32> from "m" at 268 bytes 8 frozen {graph.statistic}
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded PADDED over ["dp"] zero 0
-  dist.bucket @b0.statistics : f32 of [0] [#dist.range<@mean, 0, 3>, #dist.range<@var, 64, 2>] elements 128 padded 128 over ["dp"] zero 0 frozen
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded PADDED over [edp, ep, sp] zero 0
+  dist.bucket @b0.statistics : f32 of [0] [#dist.range<@mean, 0, 3>, #dist.range<@var, 64, 2>] elements 128 padded 128 over [edp, ep, sp] zero 0 frozen
   func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<3xf32> {exec.access = #exec.access<write>}, memref<1x2xf32> {exec.access = #exec.access<write>}, memref<64xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<3xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>} {
@@ -20,7 +21,7 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
       -> (tensor<f32>, tensor<3xf32> {graph.statistic = @mean, graph.momentum = 0.9 : f64}, tensor<1x2xf32> {graph.statistic = @var, graph.momentum = 0.5 : f64}) {
     %loss, %m, %v = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> (tensor<f32>, tensor<3xf32>, tensor<1x2xf32>)
     graph.run @block0.W(%m) : (tensor<3xf32>) -> ()
-    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w.grad.0] over [edp, ep, sp] as f32
     return %loss, %m, %v : tensor<f32>, tensor<3xf32>, tensor<1x2xf32>
   }
   func.func @update(%s: tensor<16xf32>) {

@@ -11,16 +11,17 @@
 // BF16-DAG: exec.buffer @tied.t.grad.0 {{.*}} memref<128xbf16>
 // BF16-DAG: exec.buffer @tied.t.tied.1 {{.*}} memref<64xbf16> tied
 // BF16-DAG: exec.buffer @tied.t.m {{.*}} memref<64xf32>
-// BF16: exec.reduce @tied.t.grad.0 to @tied.t.grad.0+128*rank elements 64 : bf16
+// BF16: exec.reduce @tied.t.grad.0 to @tied.t.grad.0+128*edp elements 64 : bf16
 // BF16: exec.recv @tied.t.tied.1 bytes 128 from 2 tag "tied.t.grad.1" tied over @pp on @recv
-// BF16: exec.add @tied.t.grad.0+128*rank, @tied.t.tied.1 elements 64 : bf16 on @compute
-// BF16: exec.norm @tied.t.grad.0+128*rank
-// BF16: exec.update @update.momentum of @tied.t [@tied.t.param+256*rank, @tied.t.grad.0+128*rank, @tied.t.m] elements 64 sliced
+// BF16: exec.add @tied.t.grad.0+128*edp, @tied.t.tied.1 elements 64 : bf16 on @compute
+// BF16: exec.norm @tied.t.grad.0+128*edp
+// BF16: exec.update @update.momentum of @tied.t [@tied.t.param+256*edp, @tied.t.grad.0+128*edp, @tied.t.m] elements 64 sliced
 module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i64, micro_batches = 1 : i64, schedule = "1f1b"}} {
+  dist.grid @grid [pp = 3, edp = 2, ep = 1, sp = 1, tp = 1]
   graph.parameter @t : tensor<128xf32> from "m" at 0 bytes 512
   graph.state @t.grad.0 : tensor<128xf32> gradient of @t block 0
   graph.state @t.grad.1 : tensor<128xf32> gradient of @t block 2
-  dist.bucket @tied.t : f32 of [0, 2] [#dist.range<@t, 0, 128>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>]
+  dist.bucket @tied.t : f32 of [0, 2] [#dist.range<@t, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero ZERO states [#dist.state<"m" : f32>]
 !WHOLE  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @t}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
 !SLICED  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 1 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
@@ -34,19 +35,19 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
   }
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
 !WHOLE    %h0 = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<4xf32>
-!SLICED    %t0 = dist.gather @tied.t [@t] over ["dp"] : tensor<128xf32>
+!SLICED    %t0 = dist.gather @tied.t [@t] over [edp, ep, sp] : tensor<128xf32>
 !SLICED    %h0 = graph.run @block0.F(%x, %t0) : (tensor<4xf32>, tensor<128xf32>) -> tensor<4xf32>
 !SLICED    dist.release %t0 : tensor<128xf32>
     %h1 = graph.run @block1.F(%h0) : (tensor<4xf32>) -> tensor<4xf32>
 !WHOLE    %loss = graph.run @block2.F(%h0, %h1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>
-!SLICED    %t2 = dist.gather @tied.t [@t] over ["dp"] : tensor<128xf32>
+!SLICED    %t2 = dist.gather @tied.t [@t] over [edp, ep, sp] : tensor<128xf32>
 !SLICED    %loss = graph.run @block2.F(%h0, %h1, %t2) : (tensor<4xf32>, tensor<4xf32>, tensor<128xf32>) -> tensor<f32>
 !SLICED    dist.release %t2 : tensor<128xf32>
     %g0, %g1 = graph.run @block2.B(%seed) : (tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>)
-    dist.reduce @tied.t use 1 of [@t.grad.1] over ["dp"] as f32
+    dist.reduce @tied.t use 1 of [@t.grad.1] over [edp, ep, sp] as f32
     %g2 = graph.run @block1.B(%g1) : (tensor<4xf32>) -> tensor<4xf32>
     graph.run @block0.W(%g0, %g2) : (tensor<4xf32>, tensor<4xf32>) -> ()
-    dist.reduce @tied.t use 0 of [@t.grad.0] over ["dp"] as f32
+    dist.reduce @tied.t use 0 of [@t.grad.0] over [edp, ep, sp] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {
@@ -68,13 +69,13 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK-DAG: exec.recv @block1.B.0 bytes 16 from 1 tag "block1.B.0" micro_batch 0 send_recv over @pp on @recv
 // CHECK: exec.reduce
 // CHECK: exec.recv @tied.t.tied.1 bytes 256 from 2 tag "tied.t.grad.1" tied over @pp on @recv
-// STAGE1: exec.add @tied.t.grad.0+256*rank, @tied.t.tied.1 elements 64 : f32 on @compute
+// STAGE1: exec.add @tied.t.grad.0+256*edp, @tied.t.tied.1 elements 64 : f32 on @compute
 // STAGE3: exec.add @tied.t.grad.0, @tied.t.tied.1 elements 64 : f32 on @compute
 // CHECK: exec.norm @tied.t.grad.0{{.*}} of @tied.t to @norms on @compute
 // CHECK: exec.agree norms [@norms]
 // CHECK: exec.update
-// STAGE1: exec.send @tied.t.param+256*rank bytes 256 to 2 tag "tied.t.param" tied over @pp on @send
-// STAGE1: exec.gather @tied.t.param+256*rank to @tied.t.param bytes 256 all_gather
+// STAGE1: exec.send @tied.t.param+256*edp bytes 256 to 2 tag "tied.t.param" tied over @pp on @send
+// STAGE1: exec.gather @tied.t.param+256*edp to @tied.t.param bytes 256 all_gather
 // STAGE3: exec.send @tied.t.param bytes 256 to 2 tag "tied.t.param" tied over @pp on @send
 
 // A value that another stage needs is handed on before it computes its own.
@@ -95,10 +96,10 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
 // CHECK-NOT: @tied.t.m
 // CHECK: exec.schedule
 // CHECK: exec.reduce
-// STAGE1: exec.send @tied.t.grad.1+256*rank bytes 256 to 0 tag "tied.t.grad.1" tied over @pp on @send
+// STAGE1: exec.send @tied.t.grad.1+256*edp bytes 256 to 0 tag "tied.t.grad.1" tied over @pp on @send
 // STAGE3: exec.send @tied.t.grad.1 bytes 256 to 0 tag "tied.t.grad.1" tied over @pp on @send
 // CHECK: exec.agree norms []
 // CHECK-NOT: exec.update
 // CHECK: exec.recv @tied.t.param{{.*}} bytes 256 from 0 tag "tied.t.param" tied over @pp on @recv
-// STAGE1: exec.gather @tied.t.param+256*rank to @tied.t.param bytes 256 tied
+// STAGE1: exec.gather @tied.t.param+256*edp to @tied.t.param bytes 256 tied
 // STAGE3-NOT: exec.gather

@@ -15,14 +15,14 @@
 // SLICED-DAG: exec.buffer @norms.own : memref<120xi64> buffers
 // SLICED-DAG: exec.buffer @norms.all : memref<240xi64> buffers
 // SLICED: exec.agree
-// SLICED: exec.update @update.adafactor.direction of @b0 [@b0.param+512*rank, @b0.grad.0+512*rank] elements 128 sliced direction record @norms.own on @compute
+// SLICED: exec.update @update.adafactor.direction of @b0 [@b0.param+512*edp, @b0.grad.0+512*edp] elements 128 sliced direction record @norms.own on @compute
 // SLICED: exec.update @update.adafactor.direction of @b1 {{.*}} sliced direction record @norms.own+640 on @compute
 // SLICED: exec.gather @norms.own to @norms.all bytes 960 all_gather
-// SLICED: %[[ALL:.*]] = exec.gather @b0.grad.0+512*rank to @b0.grad.0 bytes 512 all_gather order {{.*}} over @dp on @comm
+// SLICED: %[[ALL:.*]] = exec.gather @b0.grad.0+512*edp to @b0.grad.0 bytes 512 all_gather order {{.*}} over @dp on @comm
 // SLICED: exec.wait %[[ALL]] on @compute
 // SLICED: exec.transform @adafactor.10x10 of @b0 [@b0.grad.0, @scalars, @b0.row_var, @b0.col_var, @b0.matrices] elements 100 sliced temp @temp.448 on @compute
 // SLICED: exec.transform @adafactor.10x10 of @b0 [@b0.grad.0+512, @scalars, @b0.row_var+256, @b0.col_var+256, @b0.matrices+512] elements 100 from 128 sliced temp @temp.448 on @compute
-// SLICED: exec.update @update.adafactor of @b0 [@b0.param+512*rank, @b0.matrices+512*rank] elements 128 sliced unpadded record @norms.all on @compute
+// SLICED: exec.update @update.adafactor of @b0 [@b0.param+512*edp, @b0.matrices+512*edp] elements 128 sliced unpadded record @norms.all on @compute
 // SLICED: exec.transform @adafactor.10x10 of @b1
 // SLICED: exec.update @update.adafactor of @b1
 
@@ -41,16 +41,17 @@
 
 // LESS: error: {{.*}}takes what is made of @v0 whole, but nothing makes it
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
   graph.parameter @v0 : tensor<10x10xf32> from "m" at 800 bytes 400
   graph.parameter @w1 : tensor<10x10xf32> from "m" at 400 bytes 400
   graph.state @w0.grad.0 : tensor<10x10xf32> gradient of @w0 block 0
   graph.state @v0.grad.0 : tensor<10x10xf32> gradient of @v0 block 0
   graph.state @w1.grad.0 : tensor<10x10xf32> gradient of @w1 block 1
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>, #dist.range<@v0, 128, 100>] elements 256 padded 256 over ["dp"] zero ZERO
-  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>, #dist.range<@v0, 128, 100>] elements 256 padded 256 over [edp, ep, sp] zero ZERO
+  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero ZERO
   func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w0}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @v0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
   func.func private @block1.B(memref<f32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<B>}
@@ -68,9 +69,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
     %loss = graph.run @block1.F(%h) : (tensor<4x10xf32>) -> tensor<f32>
     %dh = graph.run @block1.B(%seed) : (tensor<f32>) -> tensor<4x10xf32>
     graph.run @block1.W(%h, %seed) : (tensor<4x10xf32>, tensor<f32>) -> ()
-    dist.reduce @b1 use 0 of [@w1.grad.0] over ["dp"] as f32
+    dist.reduce @b1 use 0 of [@w1.grad.0] over [edp, ep, sp] as f32
     graph.run @block0.W(%x, %dh) : (tensor<4x10xf32>, tensor<4x10xf32>) -> ()
-    dist.reduce @b0 use 0 of [@w0.grad.0, @v0.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w0.grad.0, @v0.grad.0] over [edp, ep, sp] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {

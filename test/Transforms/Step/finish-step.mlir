@@ -11,14 +11,15 @@
 // Two blocks on one stage, two ranks, two micro-batches a rank. What ZeRO slices is gathered: lines
 // with !SLICED are for that, those with !WHOLE for the other stages.
 module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
   graph.parameter @w1 : tensor<10x10xf32> from "m" at 400 bytes 400
   graph.state @w0.grad.0 : tensor<10x10xf32> gradient of @w0 block 0
   graph.state @w1.grad.0 : tensor<10x10xf32> gradient of @w1 block 1
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>]
-  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over ["dp"] zero ZERO states [#dist.state<"m" : f32>]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero ZERO states [#dist.state<"m" : f32>]
+  dist.bucket @b1 : f32 of [1] [#dist.range<@w1, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero ZERO states [#dist.state<"m" : f32>]
 !WHOLE  func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
 !SLICED  func.func private @block0.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<10x10xf32> {exec.access = #exec.access<read>}, memref<4x10xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
 !WHOLE  func.func private @block1.F(memref<4x10xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<10x10xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<F>}
@@ -32,21 +33,21 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   }
   func.func @micro_batch(%x: tensor<4x10xf32> {graph.name = "x"}, %y: tensor<4x10xf32> {graph.name = "y", graph.label, graph.ignore_index = -1 : i64}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
 !WHOLE    %h = graph.run @block0.F(%x) : (tensor<4x10xf32>) -> tensor<4x10xf32>
-!SLICED    %block0F = dist.gather @b0 [@w0] over ["dp"] : tensor<10x10xf32>
+!SLICED    %block0F = dist.gather @b0 [@w0] over [edp, ep, sp] : tensor<10x10xf32>
 !SLICED    %h = graph.run @block0.F(%x, %block0F) : (tensor<4x10xf32>, tensor<10x10xf32>) -> tensor<4x10xf32>
 !SLICED    dist.release %block0F : tensor<10x10xf32>
 !WHOLE    %loss = graph.run @block1.F(%h) : (tensor<4x10xf32>) -> tensor<f32>
-!SLICED    %block1F = dist.gather @b1 [@w1] over ["dp"] : tensor<10x10xf32>
+!SLICED    %block1F = dist.gather @b1 [@w1] over [edp, ep, sp] : tensor<10x10xf32>
 !SLICED    %loss = graph.run @block1.F(%h, %block1F) : (tensor<4x10xf32>, tensor<10x10xf32>) -> tensor<f32>
 !SLICED    dist.release %block1F : tensor<10x10xf32>
 !WHOLE    %dh = graph.run @block1.B(%seed) : (tensor<f32>) -> tensor<4x10xf32>
-!SLICED    %block1B = dist.gather @b1 [@w1] over ["dp"] : tensor<10x10xf32>
+!SLICED    %block1B = dist.gather @b1 [@w1] over [edp, ep, sp] : tensor<10x10xf32>
 !SLICED    %dh = graph.run @block1.B(%seed, %block1B) : (tensor<f32>, tensor<10x10xf32>) -> tensor<4x10xf32>
 !SLICED    dist.release %block1B : tensor<10x10xf32>
     graph.run @block1.W(%h, %seed) : (tensor<4x10xf32>, tensor<f32>) -> ()
-    dist.reduce @b1 use 0 of [@w1.grad.0] over ["dp"] as f32
+    dist.reduce @b1 use 0 of [@w1.grad.0] over [edp, ep, sp] as f32
     graph.run @block0.W(%x, %dh) : (tensor<4x10xf32>, tensor<4x10xf32>) -> ()
-    dist.reduce @b0 use 0 of [@w0.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w0.grad.0] over [edp, ep, sp] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {
@@ -109,8 +110,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // STAGE2-NOT: exec.gather
 // STAGE2: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 order 0 over @dp on @comm
 // STAGE2: exec.reduce @b1.whole.0.0 to @b1.grad.0 elements 64 : f32 accumulate order 2 over @dp on @comm
-// STAGE2: exec.update @update.momentum of @b0 [@b0.param+256*rank, @b0.grad.0, @b0.m] elements 64 sliced on @compute
-// STAGE2: exec.gather @b0.param+256*rank to @b0.param bytes 256 all_gather
+// STAGE2: exec.update @update.momentum of @b0 [@b0.param+256*edp, @b0.grad.0, @b0.m] elements 64 sliced on @compute
+// STAGE2: exec.gather @b0.param+256*edp to @b0.param bytes 256 all_gather
 
 // Whole gradients: accumulated in place, reduced once, in place.
 // STAGE1-DAG: exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512
@@ -118,15 +119,15 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // STAGE1: exec.schedule
 // STAGE1: exec.run @block1.W {{.*}}@b1.grad.0] micro_batch 0 on @compute
 // STAGE1: exec.run @block1.W {{.*}}@b1.grad.0] micro_batch 1 accumulate on @compute
-// STAGE1: exec.reduce @b1.grad.0 to @b1.grad.0+256*rank elements 64 : f32 order 0 over @dp on @comm
-// STAGE1: exec.norm @b0.grad.0+256*rank of @b0
-// STAGE1: exec.update @update.momentum of @b0 [@b0.param+256*rank, @b0.grad.0+256*rank, @b0.m] elements 64 sliced on @compute
-// STAGE1: exec.gather @b0.param+256*rank to @b0.param bytes 256 all_gather
+// STAGE1: exec.reduce @b1.grad.0 to @b1.grad.0+256*edp elements 64 : f32 order 0 over @dp on @comm
+// STAGE1: exec.norm @b0.grad.0+256*edp of @b0
+// STAGE1: exec.update @update.momentum of @b0 [@b0.param+256*edp, @b0.grad.0+256*edp, @b0.m] elements 64 sliced on @compute
+// STAGE1: exec.gather @b0.param+256*edp to @b0.param bytes 256 all_gather
 
 // STAGE0-DAG: exec.buffer @b0.m : memref<128xf32> optimizer
-// STAGE0: exec.reduce @b1.grad.0 to @b1.grad.0+256*rank elements 64 : f32 order 0 over @dp on @comm
-// STAGE0: exec.gather @b0.grad.0+256*rank to @b0.grad.0 bytes 256 all_gather
-// STAGE0: exec.norm @b0.grad.0+256*rank of @b0
+// STAGE0: exec.reduce @b1.grad.0 to @b1.grad.0+256*edp elements 64 : f32 order 0 over @dp on @comm
+// STAGE0: exec.gather @b0.grad.0+256*edp to @b0.grad.0 bytes 256 all_gather
+// STAGE0: exec.norm @b0.grad.0+256*edp of @b0
 // STAGE0: exec.update @update.momentum of @b0 [@b0.param, @b0.grad.0, @b0.m] elements 128 on @compute
 // STAGE0-NOT: exec.gather
 

@@ -6,14 +6,15 @@
 // Each program of a step has one for steps behind the freeze beside it, at each size; it reduces nothing, and its collectives
 // are numbered anew. Those that evaluate have none.
 module attributes {dsopt.options = {freeze_step = 3 : i64}, exec.dimension = {name = "n", size = 4 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512
     exec.schedule {
-      %0 = exec.reduce @b0.grad.0 to @b0.grad.0+256*rank elements 64 : f32 order 0 over @dp on @comm
+      %0 = exec.reduce @b0.grad.0 to @b0.grad.0+256*edp elements 64 : f32 order 0 over @dp on @comm
       %1 = exec.agree norms [] losses [] order 1 over @dp on @comm
     }
   }

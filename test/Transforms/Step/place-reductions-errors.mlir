@@ -1,9 +1,10 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics -place-reductions
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches = 2 : i64, accumulate = "local"}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
   graph.state @w.grad.0 : tensor<128xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 2
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 2
   func.func private @block0.W(memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   exec.stream @compute compute
   exec.stream @comm communication
@@ -23,6 +24,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches 
 // -----
 
 module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64, micro_batches = 2 : i64, accumulate = "local"}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @comm communication
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device

@@ -7,9 +7,10 @@
 // One block, one accumulator. Shards are added along the binary tree whose odd
 // nodes are carried up; the sum is the state itself where one rank has it all.
 module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches = MICRO : i64, reduction_shards = SHARDS : i64, accumulate = "ORDER"}} {
+  dist.grid @grid [pp = 1, edp = DP, ep = 1, sp = 1, tp = 1]
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
   graph.state @w.grad.0 : tensor<128xf32> gradient of @w block 0
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded PADDED over ["dp"] zero 2
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded PADDED over [edp, ep, sp] zero 2
   func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<128xf32> {exec.access = #exec.access<read>, exec.parameter = @w}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
   func.func private @block0.W(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<read>}, memref<128xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad.0}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @update.sgd(%p: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<16xf32>) -> tensor<64xf32> attributes {graph.iterate = #graph.iteration<flat>} {
@@ -18,7 +19,7 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
   func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}, %seed: tensor<f32> {graph.name = "seed", graph.seed}) -> tensor<f32> {
     %loss = graph.run @block0.F(%x) : (tensor<4xf32>) -> tensor<f32>
     graph.run @block0.W(%x, %seed) : (tensor<4xf32>, tensor<f32>) -> ()
-    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w.grad.0] over [edp, ep, sp] as f32
     return %loss : tensor<f32>
   }
   func.func @update(%s: tensor<16xf32>) {

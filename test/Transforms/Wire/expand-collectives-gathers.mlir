@@ -3,9 +3,10 @@
 // Whole parameters are widened in front of the run that reads them, so that they travel while another runs; a
 // gather without another type stays.
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
   func.func private @f0(memref<128xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 2] {
     exec.memory @device device
@@ -34,7 +35,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
 // -----
 
 exec.stream @comm communication
-exec.communicator @dp [[0, 1]]
+exec.communicator @dp over [edp, ep, sp]
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
   exec.buffer @p.param : memref<64xbf16> parameters slots 1 stride 128 persistent

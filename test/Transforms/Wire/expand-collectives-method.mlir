@@ -4,13 +4,14 @@
 // Gradients as signs. Each rank adds what it left out before, packs each slice of 128 into a record of 20 bytes, and keeps what
 // that leaves out; the owner adds what it gets, but for what lies between parameters.
 module attributes {dsopt.options = {compress_gradients = "onebit", dp = 2 : i64, zero = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w : tensor<100xf32> from "m" at 0 bytes 400
   graph.parameter @u : tensor<64xf32> from "m" at 400 bytes 256
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>, #dist.range<@u, 128, 64>] elements 192 padded 256 over ["dp"] zero 2
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>, #dist.range<@u, 128, 64>] elements 192 padded 256 over [edp, ep, sp] zero 2
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @g : memref<256xf32> buffers slots 1 stride 1024 of @b0
@@ -52,9 +53,9 @@ module attributes {dsopt.options = {compress_gradients = "onebit", dp = 2 : i64,
 // The second reduction needs the first one's sum.
 // CHECK-NEXT: exec.map @onebit.scaled [@g.received+4, @g.received, @g.sum] elements 4
 // CHECK-NEXT: exec.map @onebit.scaled.add [@g.received+24, @g.received+20, @g.sum] elements 4
-// CHECK-NEXT: exec.map @compress.taken [@g.sum, @g.takes+16*rank, @s] elements 2
+// CHECK-NEXT: exec.map @compress.taken [@g.sum, @g.takes+16*edp, @s] elements 2
 // CHECK: exec.all_to_all @g.packed to @g.received bytes 20 for 512 order 1 over @dp on @comm
-// CHECK: exec.map @compress.taken.add [@g.sum, @g.takes+16*rank, @s] elements 2
+// CHECK: exec.map @compress.taken.add [@g.sum, @g.takes+16*edp, @s] elements 2
 // CHECK-NEXT: exec.norm @s
 
 // KERNELS: func.func private @onebit.scaled.subtract(%[[W:.*]]: tensor<64xi32>, %[[S:.*]]: tensor<1xf32>, %[[E:.*]]: tensor<64x32xf32>) -> tensor<64x32xf32>
@@ -68,7 +69,7 @@ module attributes {dsopt.options = {compress_gradients = "onebit", dp = 2 : i64,
 module attributes {dsopt.options = {compress_gradients = "onebit", dp = 1 : i64}} {
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0]]
+  exec.communicator @dp over [edp, ep, sp]
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @alone : memref<128xf32> buffers slots 1 stride 512
@@ -85,8 +86,9 @@ module attributes {dsopt.options = {compress_gradients = "onebit", dp = 1 : i64}
 // -----
 
 module attributes {dsopt.options = {compress_gradients = "onebit", dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @g : memref<128xf32> buffers slots 1 stride 512
@@ -101,10 +103,11 @@ module attributes {dsopt.options = {compress_gradients = "onebit", dp = 2 : i64}
 // -----
 
 module attributes {dsopt.options = {compress_gradients = "onebit", dp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
   graph.parameter @w : tensor<128xbf16> from "m" at 0 bytes 256
-  dist.bucket @b0 : bf16 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 2
+  dist.bucket @b0 : bf16 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 2
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @g : memref<128xbf16> buffers slots 1 stride 256 of @b0

@@ -3,14 +3,15 @@
 // Two nodes of two ranks. Each slice of 64 is quantized, those of the owners with the first place in their nodes first; what
 // the node has added goes on when the next reduction starts, or its sum is needed. What lies between parameters is cleared.
 module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, zero = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 4, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1, 2, 3]]
-  exec.communicator @world [[0, 1, 2, 3]]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w : tensor<100xf32> from "m" at 0 bytes 400
   graph.parameter @v : tensor<256xf32> from "m" at 400 bytes 1024
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>, #dist.range<@u, 128, 64>] elements 192 padded 256 over ["dp"] zero 2
-  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 256>] elements 256 padded 256 over ["dp"] zero 2
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>, #dist.range<@u, 128, 64>] elements 192 padded 256 over [edp, ep, sp] zero 2
+  dist.bucket @b1 : f32 of [1] [#dist.range<@v, 0, 256>] elements 256 padded 256 over [edp, ep, sp] zero 2
   exec.program @position0 position 0 blocks [0, 2] {
     exec.memory @device device
     exec.buffer @g : memref<256xf32> buffers slots 1 stride 1024 of @b0
@@ -61,8 +62,8 @@ module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, zero = 2 
 // CHECK-NEXT: exec.map @wire.dequantize.pairs.32 [@h.sums.parts, @h.sums.parts+32, @h.sums.parts+36, @h.sum, @h.sum+128]
 // CHECK-NEXT: exec.map @wire.accumulate.pairs.32 [@h.sum, @h.sum+128,
 // CHECK-NEXT: exec.add @t, @h.sum elements 64 : f32 on @compute
-// CHECK: exec.communicator @node {{\[}}[0, 1], [2, 3]]
-// CHECK: exec.communicator @across {{\[}}[0, 2], [1, 3]]
+// CHECK: exec.communicator @node over [edp inner 2]
+// CHECK: exec.communicator @across over [edp outer 2]
 // CHECK: func.func private @wire.quantize.pairs.32(%{{.*}}: tensor<64x32xf32>, %{{.*}}: tensor<64x32xf32>) -> (tensor<64x32xi8>, tensor<64x1xf32>, tensor<64x1xf32>)
 // CHECK: func.func private @wire.accumulate.pairs.32({{.*}}) -> (tensor<64x32xf32>, tensor<64x32xf32>) attributes {graph.in_place = array<i64: 0, 1>
 
@@ -70,15 +71,16 @@ module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, zero = 2 
 
 // A rank's part of a whole gradient is written at once; in one node a single exchange is left.
 module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over ["dp"] zero 1
+  exec.communicator @dp over [edp, ep, sp]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 128>] elements 128 padded 128 over [edp, ep, sp] zero 1
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512 accumulator of @b0 use 0
     exec.schedule {
-      %0 = exec.reduce @b0.grad.0 to @b0.grad.0+256*rank elements 64 : f32 as i4 by all_to_all order 0 over @dp on @comm
+      %0 = exec.reduce @b0.grad.0 to @b0.grad.0+256*edp elements 64 : f32 as i4 by all_to_all order 0 over @dp on @comm
     }
   }
 }
@@ -87,12 +89,12 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
 // CHECK: exec.all_to_all @b0.grad.0.wire to @b0.grad.0.parts bytes 40 for 256 order 0 over @dp on @comm
 // CHECK-NEXT: exec.map @wire.dequantize.pairs.32 [@b0.grad.0.parts, {{.*}}, @b0.grad.0.sum, @b0.grad.0.sum+128]
 // CHECK-NEXT: exec.map @wire.dequantize.pairs.32 [@b0.grad.0.parts+40, {{.*}}, @b0.grad.0.last, @b0.grad.0.last+128]
-// CHECK-NEXT: exec.map @wire.sum.f32 [@b0.grad.0.sum, @b0.grad.0.last, @b0.grad.0+256*rank] elements 64 on @compute
+// CHECK-NEXT: exec.map @wire.sum.f32 [@b0.grad.0.sum, @b0.grad.0.last, @b0.grad.0+256*edp] elements 64 on @compute
 
 // -----
 
 exec.stream @comm communication
-exec.communicator @dp [[0, 1]]
+exec.communicator @dp over [edp, ep, sp]
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
   exec.buffer @g : memref<128xf32> buffers slots 1 stride 512

@@ -4,9 +4,10 @@
 // with zeros up to the next granule; what
 // comes of all slices is made in front of the run that reads it.
 module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
   func.func private @f(memref<8320xbf16> {exec.access = #exec.access<read>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
@@ -47,10 +48,11 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
 
 // What a node keeps is kept as it travels, and nothing is converted on the way.
 module attributes {dsopt.options = {dp = 4 : i64, zero = 3 : i64}} {
+  dist.grid @grid [pp = 1, edp = 4, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @node [[0, 1], [2, 3]]
-  exec.communicator @across [[0, 2], [1, 3]]
+  exec.communicator @node over [edp inner 2]
+  exec.communicator @across over [edp outer 2]
   func.func private @f(memref<256xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
@@ -91,7 +93,7 @@ module attributes {dsopt.options = {dp = 4 : i64, zero = 3 : i64}} {
 // -----
 
 exec.stream @comm communication
-exec.communicator @dp [[0, 1]]
+exec.communicator @dp over [edp, ep, sp]
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
   exec.buffer @p.param : memref<64xi32> parameters slots 1 stride 256 persistent

@@ -4,12 +4,13 @@
 // The largest two of each 128 elements, and of the 64 that are left. A record is the first and the second values of the blocks, then
 // the places of the first and of the second, 20 bytes.
 module attributes {dsopt.options = {compress_gradients = "topk{k=2,block=128}", dp = 2 : i64, zero = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w : tensor<384xf32> from "m" at 0 bytes 1536
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 384>] elements 384 padded 384 over ["dp"] zero 2
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 384>] elements 384 padded 384 over [edp, ep, sp] zero 2
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @g : memref<384xf32> buffers slots 1 stride 1536 of @b0

@@ -6,9 +6,10 @@
 // CHECK: func.func private @wire.sum.bf16(%{{.*}}: tensor<64xbf16>, %{{.*}}: tensor<64xbf16>) -> tensor<64xf32>
 // CHECK: func.func private @[[OTHER]](%{{.*}}: tensor<64xbf16>, %{{.*}}: tensor<64xbf16>) -> tensor<64xbf16>
 module attributes {dsopt.options = {dp = 2 : i64, zero = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @g : memref<128xf32> buffers slots 1 stride 512

@@ -9,13 +9,14 @@
 // Three ranks. What the first reduction makes of the gradient is there before the second takes it further, and
 // what that makes before the norm: not earlier.
 module attributes {dsopt.options = {dp = 3 : i64, zero = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 3, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
   exec.stream @send communication
-  exec.communicator @dp [[0, 1, 2]]
-  exec.communicator @world [[0, 1, 2]]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w : tensor<192xf32> from "m" at 0 bytes 768
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 192>] elements 192 padded 192 over ["dp"] zero 2
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 192>] elements 192 padded 192 over [edp, ep, sp] zero 2
   // The model's own: the kernels get other names.
   graph.parameter @wire.widen.bf16 : tensor<4xf32> from "m" at 0 bytes 16
   exec.program @position0 position 0 blocks [0, 1] {

@@ -5,12 +5,13 @@
 
 // Two ranks, a bucket of two units of 64 elements. Of 0/1 Adam there are a whole step, and programs of the three other kinds.
 module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64, local_step_clipper = 8 : i64, local_step_scaler = 2 : i64, var_update_scaler = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 1, tp = 1]
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.communicator @dp [[0, 1]]
-  exec.communicator @world [[0, 1]]
+  exec.communicator @dp over [edp, ep, sp]
+  exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w0 : tensor<10x10xf32> from "m" at 0 bytes 400
-  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over ["dp"] zero 0 master f32 states [#dist.state<"m" : f32>, #dist.state<"v" : f32>, #dist.state<"u" : f32>]
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w0, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero 0 master f32 states [#dist.state<"m" : f32>, #dist.state<"v" : f32>, #dist.state<"u" : f32>]
   func.func private @block0.W(memref<128xf32> {exec.access = #exec.access<update>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<W>}
   func.func private @update.whole(%p: tensor<64xf32>, %g: tensor<64xf32>, %a: tensor<64xf32>, %m: tensor<64xf32>, %v: tensor<64xf32>, %u: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>, graph.in_place = array<i64: 0, 2, 3, 4, 5>} {
     return %a, %a, %m, %v, %u : tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>
@@ -34,7 +35,7 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64, local_s
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
     exec.schedule {
       %0 = exec.run @block0.W [@b0.grad.0] micro_batch 0 on @compute
-      %1 = exec.reduce @b0.grad.0 to @b0.grad.0+256*rank elements 64 : f32 order 0 over @dp on @comm
+      %1 = exec.reduce @b0.grad.0 to @b0.grad.0+256*edp elements 64 : f32 order 0 over @dp on @comm
       %2 = exec.agree norms [] losses [@loss] order 1 over @world on @comm
     }
   }

@@ -24,8 +24,6 @@ class AccessAnalysis : exec::ActionContext {
 public:
   explicit AccessAnalysis(mlir::ModuleOp module);
 
-  /// Data-parallel ranks.
-  int64_t ranks() const { return members.ranks(); }
   /// The accesses of an action, for as long as the analysis lives. Fails with a message where it names a
   /// segment, bucket or communicator that is not there or has other arguments or members.
   mlir::FailureOr<llvm::ArrayRef<Access>> of(mlir::Operation *action);

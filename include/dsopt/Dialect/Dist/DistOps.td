@@ -23,8 +23,7 @@ def Dist_Dialect : Dialect {
   let description = [{
     State is kept in buckets: flat buffers that hold the parameters of one
     block (or one shared parameter), cut into one slice for each rank along the
-    axes that they name. The axes are those of the grid of ranks, whose sizes are
-    options of the module (`dp`). Operations here have effects on their bucket:
+    axes that they name, those of the grid of ranks (`dist.grid`). Operations here have effects on their bucket:
     they are never merged or moved like pure values.
   }];
   let useDefaultAttributePrinterParser = 1;
@@ -34,6 +33,35 @@ def Dist_Dialect : Dialect {
 }
 
 class Dist_Op<string mnemonic, list<Trait> traits = []> : Op<Dist_Dialect, mnemonic, traits>;
+
+def Dist_AxesAttr : AttrDef<Dist_Dialect, "Axes"> {
+  let mnemonic = "axes";
+  let summary = "axes of the grid, or factors of them, from the slowest to the fastest";
+  let description = [{
+    `[edp, ep]` are ranks that differ along these axes alone. `[edp inner 4]` are four neighbours along
+    one, and `[edp outer 4]` those that have the same place among their four.
+  }];
+  let parameters = (ins ArrayRefParameter<"::dsopt::AxisPart">:$parts);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Dist_GridOp : Dist_Op<"grid", [Symbol, HasParent<"::mlir::ModuleOp">]> {
+  let summary = "the sizes of the axes that ranks lie along, from the slowest to the fastest";
+  let description = [{
+    A rank's number is that of its coordinates: pipeline position (`pp`), data-parallel ranks that
+    experts are alike on (`edp`) and that they are spread over (`ep`), sequence shards (`sp`) and tensor
+    shards (`tp`), the last counting fastest. A module has one grid at most, which is that of modules in
+    it, too; one without has a rank alone.
+
+    ```mlir
+    dist.grid @grid [pp = 2, edp = 4, ep = 1, sp = 1, tp = 1]
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, DenseI64ArrayAttr:$sizes);
+  let assemblyFormat = "$sym_name custom<Sizes>($sizes) attr-dict";
+  let hasVerifier = 1;
+}
 
 def Dist_RangeAttr : AttrDef<Dist_Dialect, "Range"> {
   let mnemonic = "range";
@@ -69,7 +97,7 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolU
     `gradient` is the element type of accumulators, f32 where it is absent.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, DenseI64ArrayAttr:$blocks,
-      Dist_RangeArrayAttr:$ranges, I64Attr:$elements, I64Attr:$padded, StrArrayAttr:$axes,
+      Dist_RangeArrayAttr:$ranges, I64Attr:$elements, I64Attr:$padded, Dist_AxesAttr:$axes,
       I64Attr:$zero, DefaultValuedAttr<Dist_Tier, "::dsopt::dist::Tier::Device">:$tier, UnitAttr:$frozen, OptionalAttr<TypeAttr>:$gradient,
       OptionalAttr<TypeAttr>:$master, OptionalAttr<Dist_StateArrayAttr>:$states,
       DefaultValuedAttr<Dist_Tier, "::dsopt::dist::Tier::Device">:$state_tier);
@@ -108,13 +136,13 @@ def Dist_GatherOp : Dist_Collective<"gather", [DeclareOpInterfaceMethods<OpAsmOp
     values are then the rounded ones.
 
     ```mlir
-    %w, %b = dist.gather @b0 [@w, @b] over ["dp"] : tensor<64x32xf32>, tensor<64xf32>
+    %w, %b = dist.gather @b0 [@w, @b] over [edp, ep, sp] : tensor<64x32xf32>, tensor<64xf32>
     %y = graph.run @block0.F(%x, %w, %b) : ...
     dist.release %w, %b : tensor<64x32xf32>, tensor<64xf32>
-    %v = dist.gather @b1 [@v] over ["dp"] as bf16 : tensor<64x64xf32>
+    %v = dist.gather @b1 [@v] over [edp, ep, sp] as bf16 : tensor<64x64xf32>
     ```
   }];
-  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefArrayAttr:$parameters, StrArrayAttr:$axes,
+  let arguments = (ins FlatSymbolRefAttr:$bucket, FlatSymbolRefArrayAttr:$parameters, Dist_AxesAttr:$axes,
                        OptionalAttr<TypeAttr>:$wire);
   let results = (outs Variadic<AnyStaticShapeTensor>:$values);
   let assemblyFormat = "$bucket $parameters `over` $axes (`as` $wire^)? attr-dict `:` type($values)";
@@ -142,13 +170,13 @@ def Dist_ReduceOp : Dist_Collective<"reduce"> {
 
     ```mlir
     graph.run @block0.W(%dy, %x) : ...
-    dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w.grad.0, @b.grad.0] over [edp, ep, sp] as f32
     graph.run @block1.W(%dz, %y) : ...
-    dist.reduce @b1 use 0 of [@v.grad.0] over ["dp"] as bf16 by all_to_all
+    dist.reduce @b1 use 0 of [@v.grad.0] over [edp, ep, sp] as bf16 by all_to_all
     ```
   }];
   let arguments = (ins FlatSymbolRefAttr:$bucket, I64Attr:$use, FlatSymbolRefArrayAttr:$gradients,
-                       StrArrayAttr:$axes, TypeAttr:$type,
+                       Dist_AxesAttr:$axes, TypeAttr:$type,
                        DefaultValuedAttr<Dsopt_ReductionMethod, "::dsopt::ReductionMethod::ReduceScatter">:$method,
                        DefaultValuedAttr<Dist_ReductionOrder, "::dsopt::dist::ReductionOrder::Canonical">:$order);
   let assemblyFormat = [{

@@ -19,8 +19,10 @@ inline constexpr int64_t kNormWords = 21;
 /// And of each trained parameter in the record of a direction.
 inline constexpr int64_t kTrustWords = 40;
 
-/// The communicators of a grid: the data-parallel ranks of a position, those of one data-parallel index, all.
+/// The communicators of a grid: the ranks that data and tokens are spread over, those that positions are, all.
 inline constexpr llvm::StringLiteral kDataParallel = "dp", kPipeline = "pp", kWorld = "world";
+/// What the communicator over axes is called: one of these, else the axes in their order ("edp.sp").
+std::string communicatorName(dist::AxesAttr axes);
 /// The streams that programs are written for: what is computed, collectives, transfers.
 inline constexpr llvm::StringLiteral kComputeStream = "compute", kCommStream = "comm", kSendStream = "send",
                                      kRecvStream = "recv";

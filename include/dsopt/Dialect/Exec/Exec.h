@@ -7,6 +7,7 @@
 #ifndef DSOPT_DIALECT_EXEC_EXEC_H
 #define DSOPT_DIALECT_EXEC_EXEC_H
 
+#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/ActionContext.h"
 #include "dsopt/Interfaces/Enums.h"
 #include "dsopt/Interfaces/Reductions.h"

@@ -37,12 +37,17 @@ def Exec_PartAttr : AttrDef<Exec_Dialect, "Part"> {
 
 def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
   let mnemonic = "ref";
-  let summary = "an address: a buffer's slot, bytes from its start, bytes more for each data-parallel rank";
+  let summary = "an address: a buffer's slot, bytes from its start, bytes more for each rank along axes";
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$buffer, DefaultValuedParameter<"int64_t", "0">:$slot,
-      DefaultValuedParameter<"int64_t", "0">:$offset, DefaultValuedParameter<"int64_t", "0">:$per_rank);
+      DefaultValuedParameter<"int64_t", "0">:$offset,
+      DefaultValuedParameter<"::dsopt::AxisSteps", "::dsopt::AxisSteps{}">:$steps);
   let description = [{
-    Printed `@b0.param[1]+64+256*rank`: slot 1, 64 bytes from its start, and 256 for each
-    data-parallel rank before this one. What is 0 is left out.
+    Printed `@b0.param[1]+64+256*edp`: slot 1, 64 bytes from its start, and 256 for each rank before this
+    one along the axis edp. What is 0 is left out.
+  }];
+  let extraClassDeclaration = [{
+    /// Whether all ranks of a position have the same.
+    bool isUniform() const { return getSteps() == ::dsopt::AxisSteps{}; }
   }];
   let hasCustomAssemblyFormat = 1;
 }
@@ -73,23 +78,26 @@ def Exec_StreamOp : Exec_Op<"stream", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let assemblyFormat = "$sym_name $kind attr-dict";
 }
 
-def Exec_RankGroupsAttr : TypedArrayAttrBase<TypedArrayAttrBase<I64Attr, "ranks">, "lists of ranks">;
+def Exec_AxesAttr : Attr<CPred<"::llvm::isa<::dsopt::dist::AxesAttr>($_self)">, "axes of the grid"> {
+  let storageType = "::dsopt::dist::AxesAttr";
+  let returnType = "::dsopt::dist::AxesAttr";
+  let convertFromStorage = "$_self";
+}
 
-def Exec_CommunicatorOp : Exec_Op<"communicator", [Symbol, HasParent<"::mlir::ModuleOp">]> {
-  let summary = "groups of ranks that talk among themselves";
+def Exec_CommunicatorOp : Exec_Op<"communicator", [Symbol, HasParent<"::mlir::ModuleOp">,
+                                                   DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "ranks that talk among themselves: those that differ along axes alone";
   let description = [{
-    `groups` lists the members of each group in the order in which their parts lie.
-    Rank r is data-parallel rank r mod dp of position r div dp. A rank is in one of the
-    groups at most: an action over the communicator is its group's. All of a program's
-    collectives over it are on one stream, in the same order on all members.
+    Each rank is in one group, whose members are counted along `axes`, the last one fastest: in this
+    order their parts lie. All of a program's collectives over it are on one stream, in the same order on
+    all members.
+
+    ```mlir
+    exec.communicator @dp over [edp, ep, sp]
+    ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Exec_RankGroupsAttr:$groups);
-  let assemblyFormat = "$sym_name $groups attr-dict";
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// The members of the group that a rank is in; empty if it is in none.
-    ::llvm::SmallVector<int64_t> groupOf(int64_t rank);
-  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, Exec_AxesAttr:$axes);
+  let assemblyFormat = "$sym_name `over` custom<Axes>($axes) attr-dict";
 }
 
 //===----------------------------------------------------------------------===//

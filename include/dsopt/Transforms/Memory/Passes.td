@@ -53,9 +53,9 @@ def OffloadParameters : Pass<"offload-parameters", "::mlir::ModuleOp"> {
     read what a gather yields, on one rank too (offload-gathers). What several pipeline stages share stays.
 
     ```mlir
-    dist.bucket @b0 : f32 of [0] [...] elements 128 padded 128 over ["dp"] zero 3
+    dist.bucket @b0 : f32 of [0] [...] elements 128 padded 128 over [edp, ep, sp] zero 3
     // becomes
-    dist.bucket @b0 : f32 of [0] [...] elements 128 padded 128 over ["dp"] zero 3 in host
+    dist.bucket @b0 : f32 of [0] [...] elements 128 padded 128 over [edp, ep, sp] zero 3 in host
     ```
   }];
   let options = [Option<"to", "to", "std::string", "", "none, cpu or nvme (empty: as dsopt.options says, else none)">];

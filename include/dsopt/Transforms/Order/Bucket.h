@@ -25,9 +25,12 @@ struct Bucket {
   bool frozen, sliced; ///< sliced: blocks read what is gathered of it
 
   llvm::StringRef name() const { return dist::BucketOp(op).getSymName(); }
-  /// The communicator of the ranks that have a slice each: that of the axis it is cut over.
-  llvm::StringRef group() const {
-    return llvm::cast<mlir::StringAttr>(dist::BucketOp(op).getAxes()[0]).getValue();
+  /// The communicator of the ranks that have a slice each: that of the axes it is cut over.
+  std::string group() const { return exec::communicatorName(dist::BucketOp(op).getAxes()); }
+  /// This rank's part of what lies from an address on, of so many bytes for each of these ranks.
+  exec::RefAttr ownPart(exec::RefAttr ref, int64_t bytes) const {
+    dist::BucketOp bucket = op;
+    return dsopt::ownPart(ref, bytes, bucket.getAxes(), dist::getGrid(bucket));
   }
   bool shared() const { return dist::BucketOp(op).isTied(); }
   bool wholeParameters() const { return !sliced; }

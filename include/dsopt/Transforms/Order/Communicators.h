@@ -11,13 +11,13 @@
 
 namespace dsopt {
 
-/// Declares the communicators of `positions` of `ranks` data-parallel ranks each, where the module has them
-/// not yet: @dp, @pp and @world.
-void declareCommunicators(mlir::ModuleOp module, int64_t ranks, int64_t positions);
+/// Declares the communicators of the grid, where the module has them not yet: @dp, @pp, @world, and those of
+/// the axes that buckets are cut over.
+void declareCommunicators(mlir::ModuleOp module);
 /// The ranks of a node, and those that have the same place in the nodes of a position.
 inline constexpr llvm::StringLiteral kNode = "node", kAcross = "across";
-/// Declares the communicators within nodes of `nodeSize` data-parallel ranks of the module's programs and
-/// between them, where it has them not yet: @node and @across.
+/// Declares the communicators within nodes of `nodeSize` neighbours along edp and between them, where the module
+/// has them not yet: @node and @across.
 void declareNodes(mlir::ModuleOp module, int64_t nodeSize);
 /// Declares the streams of programs of so many positions, where the module has them not yet: @compute, @comm
 /// and, where one sends to another, @send and @recv.

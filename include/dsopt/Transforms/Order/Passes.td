@@ -25,7 +25,7 @@ def OrderPipeline : Pass<"order-pipeline", "::mlir::ModuleOp"> {
     a run adds to the accumulators themselves. What an action has to wait for is not said yet.
 
     ```mlir
-    %p = dist.gather @b0 [@w] over ["dp"] : tensor<64x128xf32>
+    %p = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<64x128xf32>
     %0 = graph.run @block0.F(%x, %p) : (tensor<8x64xf32>, tensor<64x128xf32>) -> tensor<8x128xf32>
     dist.release %p : tensor<64x128xf32>
     // becomes, for each micro-batch at position 0

@@ -14,10 +14,15 @@
 
 namespace dsopt {
 
-/// An address so many bytes further, and so many more for each data-parallel rank.
-inline exec::RefAttr shifted(exec::RefAttr ref, int64_t bytes, int64_t perRank = 0) {
+/// An address so many bytes further.
+inline exec::RefAttr shifted(exec::RefAttr ref, int64_t bytes) {
   return exec::RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset() + bytes,
-                            ref.getPerRank() + perRank);
+                            ref.getSteps());
+}
+/// The part of this rank where parts of so many bytes, one for each rank along axes, lie from an address on.
+inline exec::RefAttr ownPart(exec::RefAttr ref, int64_t bytes, dist::AxesAttr axes, const Grid &grid) {
+  return exec::RefAttr::get(ref.getContext(), ref.getBuffer(), ref.getSlot(), ref.getOffset(),
+                            grid.stepsAlong(axes.getParts(), bytes));
 }
 
 class ProgramBuilder {
@@ -46,9 +51,8 @@ public:
   mlir::FlatSymbolRefAttr buffer(const llvm::Twine &name, mlir::Type type, exec::BufferKind kind) {
     return buffer(name, type, kind, BufferTraits());
   }
-  exec::RefAttr ref(mlir::FlatSymbolRefAttr buffer, int64_t slot = 0, int64_t offset = 0,
-                    int64_t perRank = 0) {
-    return exec::RefAttr::get(context, buffer, slot, offset, perRank);
+  exec::RefAttr ref(mlir::FlatSymbolRefAttr buffer, int64_t slot = 0, int64_t offset = 0) {
+    return exec::RefAttr::get(context, buffer, slot, offset, {});
   }
 
   /// The program's buffer of that role (and bucket, and use); null if it has none.

@@ -5,6 +5,25 @@
 
 include "mlir/Pass/PassBase.td"
 
+def DeclareGrid : Pass<"declare-grid", "::mlir::ModuleOp"> {
+  let summary = "say which axes ranks lie along, and how many there are along each";
+  let description = [{
+    Writes `dist.grid` with the sizes that are asked for, unless the module has a grid. From here on
+    degrees of parallelism are the grid's: no pass asks an option for one.
+
+    ```mlir
+    module attributes {dsopt.options = {dp = 4 : i64, pp = 2 : i64}} {
+    // becomes
+    module attributes {dsopt.options = {dp = 4 : i64, pp = 2 : i64}} {
+      dist.grid @grid [pp = 2, edp = 4, ep = 1, sp = 1, tp = 1]
+    ```
+  }];
+  let options = [
+    Option<"positions", "pp", "int64_t", "0", "pipeline stages (0: as dsopt.options says, else 1)">,
+    Option<"ranks", "dp", "int64_t", "0", "data-parallel ranks (0: as dsopt.options says, else 1)">];
+  let dependentDialects = ["::dsopt::dist::DistDialect"];
+}
+
 def SplitStages : Pass<"split-stages", "::mlir::ModuleOp"> {
   let summary = "cut the blocks into pipeline stages of balanced cost";
   let description = [{
@@ -12,7 +31,7 @@ def SplitStages : Pass<"split-stages", "::mlir::ModuleOp"> {
     `dist.stage`. Stages are runs of blocks; the largest cost of a stage is
     minimal, where a block's cost is its share of all flops plus its share of all
     parameter bytes. An equal cost is cut as early as possible. The number of
-    stages is the option, else `pp` of `dsopt.options`.
+    stages is that of the grid's positions.
 
     A schedule may have several such runs, chunks, at a stage (see PipelineOrder.h):
     then chunks are what is balanced, and `dist.chunk` says which one a block is of.
@@ -24,7 +43,6 @@ def SplitStages : Pass<"split-stages", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"stages", "stages", "int64_t", "0", "number of stages (0: as dsopt.options says)">,
     Option<"schedule", "schedule", "std::string", "\"\"", "whose chunks blocks are cut into (empty: as dsopt.options says, else 1f1b)">];
   let dependentDialects = ["::dsopt::dist::DistDialect"];
 }
@@ -48,13 +66,12 @@ def PartitionZero : Pass<"partition-zero", "::mlir::ModuleOp"> {
 
     ```mlir
     graph.parameter @w : tensor<10x10xf32> from "model.onnx" at 0 bytes 400
-    // becomes, with stage=3 ranks=2
-    dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>] elements 128 padded 128 over ["dp"] zero 3
+    // becomes, with stage=3 and two ranks along edp
+    dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 100>] elements 128 padded 128 over [edp, ep, sp] zero 3
     ```
   }];
   let options = [
     Option<"stage", "stage", "int64_t", "-1", "ZeRO stage 0 to 3 (-1: as dsopt.options says)">,
-    Option<"ranks", "ranks", "int64_t", "0", "data-parallel ranks (0: as dsopt.options says)">,
     Option<"persistenceThreshold", "param-persistence-threshold", "int64_t", "-1", "elements of a parameter that stays whole at stage 3 (-1: as dsopt.options says, else 0)">,
     Option<"reduceBucketSize", "reduce-bucket-size", "int64_t", "0", "elements that are reduced at once (0: as dsopt.options says, else any number)">,
     Option<"gatherBucketSize", "gather-bucket-size", "int64_t", "0", "elements that are gathered at once (0: as dsopt.options says, else any number)">];
@@ -74,11 +91,11 @@ def PlaceCollectives : Pass<"place-collectives", "::mlir::ModuleOp"> {
     %y = graph.run @block0.F(%x) : (tensor<4x8xf32>) -> tensor<4x10xf32>
     graph.run @block0.W(%x, %dy) : ...
     // becomes
-    %w = dist.gather @b0 [@w] over ["dp"] : tensor<8x10xf32>
+    %w = dist.gather @b0 [@w] over [edp, ep, sp] : tensor<8x10xf32>
     %y = graph.run @block0.F(%x, %w) : (tensor<4x8xf32>, tensor<8x10xf32>) -> tensor<4x10xf32>
     dist.release %w : tensor<8x10xf32>
     graph.run @block0.W(%x, %dy) : ...
-    dist.reduce @b0 use 0 of [@w.grad.0] over ["dp"] as f32
+    dist.reduce @b0 use 0 of [@w.grad.0] over [edp, ep, sp] as f32
     ```
   }];
   let dependentDialects = ["::dsopt::dist::DistDialect"];
