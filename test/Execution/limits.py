@@ -1,5 +1,6 @@
 """Limits of the system that are too small: the compiler, a run and trained programs end with a sentence and a status, or with the bits
 that they have without; never by a signal, without a word, or with what a library says of itself. A sample of the values, all of them at night.
+So do ranks where /dev/shm is full or not to be written, and those whose devices may lock few bytes of the host's memory.
 
 usage: limits.py DSOPT
 """
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from runs import check, execute, model
+from runs import MPIRUN, Run, check, execute, model
 from sampled import sampled
 
 dsopt = sys.argv[1]
@@ -110,5 +111,38 @@ for which, value, name in sampled(cases, 40):
     check(status == 0 or said.count("dsopt: error: ") == 1, f"{what}: expected one sentence\n{said}")
     check(not INTERNAL.search(said), f"{what}: speaks of itself\n{said}")
     ended += status != 0
+
+
+def alone(command, environment, statuses=(0,)):
+    """What was said, and the status with the hash."""
+    log = f"{folder}/alone.jsonl"
+    if os.path.exists(log):
+        os.remove(log)
+    done = execute([*command, f"-data={data}", "-quiet", f"-log={log}"], status=None, environment=environment)
+    check(done.returncode in statuses, f"{command} ended with {done.returncode}\n{done.stderr}")
+    return done.stderr, done.returncode, Run(log).hash if done.returncode == 0 else ""
+
+
+# Ranks of a host share memory of no file, whatever joins them; MPI itself does with less.
+FULL = "mount -t tmpfs -o size=64k%s none /dev/shm && { head -c 65536 /dev/zero > /dev/shm/full; exec \"$@\"; }"
+spaces = next((flags for flags in ("-m", "-Urm") if subprocess.run(["unshare", flags, "sh", "-c", FULL % "", "sh", "true"], capture_output=True).returncode == 0), None)
+for option in ("", ",ro") if spaces else ():
+    for launcher in ([], [*MPIRUN, "4"]):
+        said, _, found = alone(["unshare", spaces, "sh", "-c", f"exec 2>&1; {FULL % option}", "sh", *launcher, f"{folder}/train-four"], {})
+        check(found == expected["four"], f"/dev/shm of 64 KiB{option}, {launcher}: {found}, expected {expected['four']}\n{said}")
+
+# What a device copies from and to is locked.
+devices = {"LD_LIBRARY_PATH": os.path.join(os.path.dirname(os.path.dirname(dsopt)), "test", "SoftDevice")}
+on_device = [dsopt, path, "-steps=1", "-target=cuda", "-arch=sm_80", "-dp=2", "-zero=3", "-offload-optimizer=cpu", "-o", f"{folder}/device"]
+execute(on_device)
+_, _, free = alone([f"{folder}/device"], {**devices, "SOFT_DEVICE": "devices=2"})
+words = set()
+for lockable in (0, 100, 4096, 1 << 16, 1 << 20):
+    said, status, found = alone([f"{folder}/device"], {**devices, "SOFT_DEVICE": f"devices=2,lockable={lockable}"}, (0, 2))
+    lines = said.splitlines()
+    check(all("bytes" in line or "MiB" in line for line in lines) and all("locked" in line or "cannot lock" in line and "ulimit -l" in line for line in lines), said)
+    check(status == 0 and found == free or status == 2 and said.count("dsopt: error: ") == 1, f"{lockable} bytes: {status}, {found}, expected {free}\n{said}")
+    words.update(line.split(": ")[1] for line in lines)
+check(words == {"error", "warning"}, f"of locked memory only {words}")
 print(f"{ended} of {len(sampled(cases, 40))} limits end in a sentence, the others change nothing")
 shutil.rmtree(folder)

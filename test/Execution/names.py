@@ -89,6 +89,17 @@ with tempfile.TemporaryDirectory() as checkpoints:
     go(path, data, LAYOUTS[0], f"-save={checkpoints}")
     resumed, mine = train(dsopt, plain, data, "-dp=2", "-zero=2", "-pp=2", "-lr=1e-2", "-steps=4", f"-resume={checkpoints}")
 print("weights in nodes: as with initializers", flush=True)
+# One that is frozen stays a constant, in what is saved too: the same options give the same bits of both.
+batches = os.path.join(folder, "data.npz")
+np.savez(batches, **data)
+for frozen in ("w1", "b?", "*1", "*2"):
+    freeze, start = f"-freeze={frozen}", os.path.join(folder, "start.safetensors")
+    execute([dsopt, path, "-run", f"-data={batches}", *LAYOUTS[2], *BASE, freeze, f"-save-onnx={saved}", f"-save-weights={start}"])
+    other, _ = train(dsopt, saved, data, *LAYOUTS[0], "-reduction-shards=2", "-steps=1", freeze)
+    mine, _ = train(dsopt, path, data, *LAYOUTS[0], "-reduction-shards=2", "-steps=1", freeze, f"-weights={start}")
+    check((other.loss_text, other.hash) == (mine.loss_text, mine.hash), f"{freeze}: what is saved gives {other.loss_text} {other.hash}, expected {mine.loss_text} {mine.hash}")
+    listed = [execute([dsopt, one, "-list-parameters", freeze]).stdout.splitlines()[-1] for one in (path, saved)]
+    check(listed[0] == listed[1], f"{freeze}: {listed[1]}, expected {listed[0]}")
 
 # Options name parameters as the model does.
 frozen, mine = go(build("frozen", CASES[0]), data, LAYOUTS[0], "-freeze=update")

@@ -74,7 +74,7 @@ StringRef InitializerUses::formBeside(ArrayRef<Use> uses) const {
   StringRef form;
   for (const Use &use : uses) {
     const onnx::TensorProto *weight = weightBeside(use);
-    RankedTensorType type = weight ? tensorType(*weight, "initializer", location) : RankedTensorType();
+    RankedTensorType type = weight ? possibleType(*weight, location.getContext()) : RankedTensorType();
     if (!type || !isa<FloatType>(type.getElementType()))
       return "";
     form = closedForm(type.getShape(), TensorValues(file, *weight, type, location), type.getRank() > 2);
@@ -288,10 +288,9 @@ StringRef InitializerUses::unlike(ArrayRef<Use> uses) const {
 }
 
 Purpose InitializerUses::purpose(const onnx::TensorProto &tensor) const {
-  ScopedDiagnosticHandler quiet(location.getContext(), [](Diagnostic &) { return success(); });
   std::vector<Use> uses;
   values.collect(tensor.name(), uses);
-  RankedTensorType type = tensorType(tensor, "initializer '" + tensor.name() + "'", location);
+  RankedTensorType type = possibleType(tensor, location.getContext());
   if (uses.empty() && !values.hasGradient(tensor.name()))
     return {Purpose::Constant, values.decides(tensor.name()) ? "decides a shape, an index, a loop or a branch"
                                                              : "read by nothing"};

@@ -28,13 +28,11 @@ static constexpr int64_t kFoldedFloatBytes = 1 << 10;
 static constexpr int64_t kFoldedIntegerBytes = 1 << 20;
 
 Type Initializers::modelType(const llvm::StringSet<> &needed) {
-  // What no tensor here can be is said once it is read.
-  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
   Type common;
   for (const onnx::TensorProto &tensor : file.graph().initializer()) {
     if (!needed.contains(tensor.name()))
       continue;
-    Type element = elementType(tensor.data_type(), "initializer '" + tensor.name() + "'", module.getLoc());
+    Type element = elementType(tensor.data_type(), module.getContext());
     if (!element || !isa<FloatType>(element) || rules.decide(tensor, element).role != Role::Trained)
       continue;
     if (!isNarrow(element) || (common && common != element))
@@ -90,9 +88,8 @@ bool Initializers::isConstant(int index, RankedTensorType type) const {
 }
 
 void Initializers::forEachTyped(llvm::function_ref<void(int, RankedTensorType)> f) {
-  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
   for (auto [index, tensor] : llvm::enumerate(file.graph().initializer()))
-    if (RankedTensorType type = tensorType(tensor, "initializer", module.getLoc()))
+    if (RankedTensorType type = possibleType(tensor, module.getContext()))
       f(index, type);
 }
 
@@ -306,7 +303,7 @@ void warnOfMergedInitializers(ModelFile &file, ArrayRef<const onnx::NodeProto *>
     bool isFloat = isFloatType(tensor.data_type());
     // Weights that differ were trained as one.
     auto isFresh = [&] {
-      RankedTensorType type = tensorType(tensor, "initializer '" + name + "'", location);
+      RankedTensorType type = possibleType(tensor, location.getContext());
       return type && TensorValues(file, tensor, type, location).areEqual();
     };
     if (isVector && isFloat && ++uses[name] == 2 && isFresh())

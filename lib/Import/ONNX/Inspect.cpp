@@ -243,10 +243,9 @@ bool Inspector::guessSizes(size_t attempt) {
 
 /// Constants have to be read, whatever is done with weights.
 bool Inspector::mayBeTried() const {
-  ScopedDiagnosticHandler quiet(location.getContext(), [](Diagnostic &) { return success(); });
   for (auto [index, tensor] : llvm::enumerate(file.graph().initializer()))
     if (absent.contains(tensor.name()) && needed.contains(tensor.name()))
-      if (RankedTensorType type = tensorType(tensor, "initializer", location);
+      if (RankedTensorType type = possibleType(tensor, location.getContext());
           type && initializers.isConstant(index, type))
         return false;
   return true;

@@ -29,6 +29,17 @@ static LogicalResult inlineData(ModelFile &file, int index, onnx::TensorProto &t
   return success();
 }
 
+static onnx::NodeProto constantNode(onnx::TensorProto tensor) {
+  onnx::NodeProto node;
+  node.set_op_type("Constant");
+  node.add_output(tensor.name());
+  onnx::AttributeProto &value = *node.add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  *value.mutable_t() = std::move(tensor);
+  return node;
+}
+
 FailureOr<std::string> dsopt::modelWithoutParameters(StringRef path, ModuleOp module) {
   Location location = module.getLoc();
   StringRef weightsFolder;
@@ -46,6 +57,7 @@ FailureOr<std::string> dsopt::modelWithoutParameters(StringRef path, ModuleOp mo
 
   onnx::GraphProto &graph = *file->model().mutable_graph();
   google::protobuf::RepeatedPtrField<onnx::TensorProto> kept;
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> constants;
   llvm::StringSet<> parameters;
   for (auto parameter : module.getOps<graph::ParameterOp>())
     parameters.insert(parameter.getModelName());
@@ -54,9 +66,16 @@ FailureOr<std::string> dsopt::modelWithoutParameters(StringRef path, ModuleOp mo
       continue;
     if (failed(inlineData(*file, i, tensor, location)))
       return failure();
-    *kept.Add() = std::move(tensor);
+    // What was a constant in the file and was not trained is one in this: the same options mean the same of
+    // it.
+    if (file->isLifted(i))
+      *constants.Add() = constantNode(std::move(tensor));
+    else
+      *kept.Add() = std::move(tensor);
   }
   graph.mutable_initializer()->Swap(&kept);
+  constants.MergeFrom(graph.node());
+  graph.mutable_node()->Swap(&constants);
   // Exporters leave stack traces of the machine they ran on; ours says module and line.
   for (onnx::NodeProto &node : *graph.mutable_node()) {
     auto &entries = *node.mutable_metadata_props();

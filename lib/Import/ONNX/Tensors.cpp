@@ -74,10 +74,14 @@ static Type numberType(int64_t dataType, MLIRContext *context) {
   return {};
 }
 
-Type elementType(int64_t dataType, const Twine &what, Location location, Types allowed) {
-  Type type = numberType(dataType, location.getContext());
+Type elementType(int64_t dataType, MLIRContext *context, Types allowed) {
+  Type type = numberType(dataType, context);
   bool isSmall = isNarrow(type) && type.getIntOrFloatBitWidth() < 16;
-  if (type && (allowed == Types::WithSmall || !isSmall))
+  return allowed == Types::WithSmall || !isSmall ? type : Type();
+}
+
+Type elementType(int64_t dataType, const Twine &what, Location location, Types allowed) {
+  if (Type type = elementType(dataType, location.getContext(), allowed))
     return type;
   std::string name = onnx::TensorProto::DataType_IsValid(dataType)
                          ? onnx::TensorProto::DataType_Name((onnx::TensorProto::DataType)dataType)
@@ -96,18 +100,19 @@ Type computedType(Type element) {
   return element;
 }
 
+RankedTensorType possibleType(const onnx::TensorProto &tensor, MLIRContext *context, Types allowed) {
+  Type element = elementType(tensor.data_type(), context, allowed);
+  SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
+  return element && isSaneShape(shape) ? RankedTensorType::get(shape, element) : RankedTensorType();
+}
+
 RankedTensorType tensorType(const onnx::TensorProto &tensor, const Twine &what, Location location,
                             Types allowed) {
-  Type element = elementType(tensor.data_type(), what, location, allowed);
-  if (!element)
-    return {};
-  SmallVector<int64_t> shape(tensor.dims().begin(), tensor.dims().end());
-  if (!isSaneShape(shape)) {
-    emitError(location) << what << " has dimensions [" << shape
+  RankedTensorType type = possibleType(tensor, location.getContext(), allowed);
+  if (!type && elementType(tensor.data_type(), what, location, allowed))
+    emitError(location) << what << " has dimensions [" << ArrayRef(tensor.dims().data(), tensor.dims_size())
                         << "], expected none negative and at most 2^40 elements";
-    return {};
-  }
-  return RankedTensorType::get(shape, element);
+  return type;
 }
 
 /// Appends each of `values` as a `T`.

@@ -35,8 +35,9 @@ inline int64_t numElements(const onnx::TensorProto &tensor) {
   return elements;
 }
 
-/// The type of elements of ONNX's type `dataType`; null with an error at
-/// `location` about `what` where the graph dialect has none.
+/// The type of elements of ONNX's type `dataType`; null where the graph dialect has none, with an error at
+/// `location` about `what` where these are given.
+mlir::Type elementType(int64_t dataType, mlir::MLIRContext *context, Types allowed = Types::Stored);
 mlir::Type elementType(int64_t dataType, const llvm::Twine &what, mlir::Location location,
                        Types allowed = Types::Stored);
 
@@ -45,7 +46,12 @@ mlir::Type elementType(int64_t dataType, const llvm::Twine &what, mlir::Location
 mlir::Type computedType(mlir::Type element);
 inline bool isNarrow(mlir::Type element) { return element && computedType(element) != element; }
 
-/// The type of an initializer or an attribute; null with an error.
+/// The type of an initializer or an attribute; null where it can be none. Whoever only looks asks for it, for
+/// what is wrong is said once, by whoever reads the tensor for good: tensorType().
+mlir::RankedTensorType possibleType(const onnx::TensorProto &tensor, mlir::MLIRContext *context,
+                                    Types allowed = Types::Stored);
+
+/// The same; null with an error.
 mlir::RankedTensorType tensorType(const onnx::TensorProto &tensor, const llvm::Twine &what,
                                   mlir::Location location, Types allowed = Types::Stored);
 

@@ -138,7 +138,7 @@ double ValueGraph::number(StringRef value, double *precision) const {
       return constant.getSplatValue<APInt>().getSExtValue();
     }
   }
-  RankedTensorType type = tensor ? tensorType(*tensor, "", location) : RankedTensorType();
+  RankedTensorType type = tensor ? possibleType(*tensor, location.getContext()) : RankedTensorType();
   if (!type || type.getNumElements() != 1 || !isa<FloatType>(type.getElementType()))
     return NAN;
   TensorValues values(file, *tensor, type, location);

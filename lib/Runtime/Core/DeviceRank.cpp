@@ -3,6 +3,7 @@
 #include "Core/DeviceRank.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -101,9 +102,13 @@ DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRa
   if (fills && planned.front().bytes > 0)
     DSOPT_CUDA(cuMemsetD8Async, cuda::addressOf(memory.onDevice(mirror)), 0xff, planned.front().bytes,
                copies);
-  for (size_t i = 0; i < planned.size(); ++i)
-    if (planned[i].kind == MemoryKind::Host && planned[i].bytes > 0)
-      hostMemories.push_back(std::make_unique<cuda::PinnedRange>(memories[i], pages(planned[i].bytes)));
+  for (size_t i = 0; i < planned.size(); ++i) {
+    if (planned[i].kind != MemoryKind::Host || planned[i].bytes == 0)
+      continue;
+    hostMemories.push_back(std::make_unique<cuda::PinnedRange>(memories[i], pages(planned[i].bytes)));
+    if (const std::string &obstacle = hostMemories.back()->obstacle; !obstacle.empty())
+      std::fprintf(stderr, "dsopt: warning: %s: %s\n", rank.c_str(), obstacle.c_str());
+  }
   for (size_t list = 0; list < countLists(program); ++list)
     if (const std::vector<Position> &positions = positionsOf(program, list); !positions.empty()) {
       clearPadding(positions[info.position]);

@@ -31,7 +31,7 @@ namespace {
 constexpr rlim_t kMostBytes = rlim_t(2) << 30;
 /// Of processor time, for one model.
 #if defined(__SANITIZE_ADDRESS__)
-constexpr double kMostSeconds = 50; // the fuzzer's own limit is 60 on the clock
+constexpr double kMostSeconds = 50; // the fuzzer's own limit is 60
 #else
 constexpr double kMostSeconds = 10;
 #endif

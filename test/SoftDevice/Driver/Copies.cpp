@@ -88,6 +88,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned) {
   return call([&](State &state) {
+    state.lock(bytes);
     *address = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     require(*address != nullptr, CUDA_ERROR_OUT_OF_MEMORY, "");
     state.hostMemory[*address] = bytes;
@@ -110,6 +111,7 @@ CUresult cuMemFreeHost(void *address) {
 CUresult cuMemHostRegister_v2(void *address, size_t bytes, unsigned) {
   return call([&](State &state) {
     require(bytes > 0, CUDA_ERROR_INVALID_VALUE, "registered memory of 0 bytes");
+    state.lock(bytes);
     for (const auto &memory : state.memories)
       memory->addHost(address, bytes);
   });

@@ -30,6 +30,8 @@ void State::configure() {
       arch = static_cast<int>(value);
     else if (name == "memory")
       memoryBytes = value;
+    else if (name == "lockable")
+      lockable = value;
     else if (name == "driver")
       version = static_cast<int>(value);
     else if (name == "seed")
@@ -43,8 +45,8 @@ void State::configure() {
     else
       std::fprintf(
           stderr,
-          "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, driver, init, seed, "
-          "issues or fault=KIND@DEVICE:NTH\n",
+          "software device: SOFT_DEVICE has '%s', expected devices, arch, memory, lockable, driver, init, "
+          "seed, issues or fault=KIND@DEVICE:NTH\n",
           item.c_str());
   }
   restart(seed);
@@ -84,6 +86,11 @@ Memory &State::memoryOf(uint64_t address) {
     if (one->find(address))
       return *one;
   return memory();
+}
+
+void State::lock(uint64_t bytes) {
+  require(bytes <= lockable, CUDA_ERROR_OUT_OF_MEMORY, "");
+  lockable -= lockable == UINT64_MAX ? 0 : bytes;
 }
 
 CUstream State::stream(CUstream handle) {

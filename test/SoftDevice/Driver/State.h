@@ -89,6 +89,7 @@ public:
   int devices = 1, arch = 90, version = 13000;
   CUresult init = CUDA_SUCCESS; ///< what cuInit says
   uint64_t memoryBytes = 1ull << 30;
+  uint64_t lockable = UINT64_MAX; ///< bytes of the host that may still be locked
   bool isInitialized = false;
   int64_t issues = 0; ///< calls that have put work, a mark or a wait into a stream; a graph is one
   bool saysIssues = false;
@@ -120,6 +121,8 @@ public:
   void submitWork(CUstream stream, const std::string &what, Work work, Ready isReady = {});
   /// Ends the process where something is open.
   void checkHandles();
+  /// Takes of what may be locked; nothing is given back.
+  void lock(uint64_t bytes);
   /// Before a call that waits: throws where this thread records something; with `byOthers` where any does.
   void refuseCapture(bool byOthers = false);
 

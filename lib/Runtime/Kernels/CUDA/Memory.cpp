@@ -65,11 +65,27 @@ void Memory::download(void *mirrored, int64_t count, StreamHandle stream) const 
     DSOPT_CUDA(cuMemcpyDtoHAsync_v2, mirrored, addressOf(onDevice(mirrored)), count, stream);
 }
 
-Pinned::Pinned(int64_t bytes) { DSOPT_CUDA(cuMemHostAlloc, &memory, std::max<int64_t>(bytes, 1), 0); }
+static constexpr const char *kAllow =
+    "allow more of it (ulimit -l unlimited, in a container --ulimit memlock=-1)";
+
+Pinned::Pinned(int64_t bytes) {
+  const Driver &driver = Driver::get();
+  Result result = driver.cuMemHostAlloc(&memory, std::max<int64_t>(bytes, 1), 0);
+  if (result == kOutOfMemory)
+    throw Error(StatusFailure, "cannot lock " + std::to_string(bytes) +
+                                   " bytes of the host's memory for its device: " + kAllow);
+  driver.check(result, "cuMemHostAlloc");
+}
 Pinned::~Pinned() { Driver::get().cuMemFreeHost(memory); }
 
-PinnedRange::PinnedRange(void *begin, int64_t bytes)
-    : begin(bytes > 0 && Driver::get().cuMemHostRegister_v2(begin, bytes, 0) == kSuccess ? begin : nullptr) {}
+PinnedRange::PinnedRange(void *begin, int64_t bytes) : begin(nullptr) {
+  Result result = bytes > 0 ? Driver::get().cuMemHostRegister_v2(begin, bytes, 0) : kSuccess;
+  if (result == kSuccess && bytes > 0)
+    this->begin = begin;
+  if (result == kOutOfMemory)
+    obstacle = "cannot lock " + mebibytes(bytes) +
+               " of the host's memory for its device, so that copies wait for the host: " + kAllow;
+}
 PinnedRange::~PinnedRange() {
   if (begin)
     Driver::get().cuMemHostUnregister(begin);

@@ -40,12 +40,15 @@ private:
 };
 
 /// Bytes of the host's, whole pages, that the device finds by itself; where the system refuses that, copies
-/// go through a buffer of the driver's.
+/// go through a buffer of the driver's, which takes longer.
 class PinnedRange {
 public:
   PinnedRange(void *begin, int64_t bytes);
   ~PinnedRange();
   PinnedRange(const PinnedRange &) = delete;
+
+  /// Where the system allows no more: what to say.
+  std::string obstacle;
 
 private:
   void *begin;

@@ -166,7 +166,7 @@ save("typed", [linear, entropy], [x, labels], [loss], [typed, bias])
 # One initializer in two normalizations, one of them through an Identity.
 norm = [node("LayerNormalization", "x s t", "a", name="first"), node("Identity", "s", "s2"),
         node("LayerNormalization", "a s2 t2", "c", name="second"), node("ReduceSum", "c", "loss", keepdims=0)]
-save("merged", norm, [x], [loss], [array("s", [1, 1, 1]), array("t", [0, 0, 0]), array("t2", [0, 0, 0])])
+norms = save("merged", norm, [x], [loss], [array("s", [1, 1, 1]), array("t", [0, 0, 0]), array("t2", [0, 0, 0])])
 save("shared", norm, [x], [loss], [array("s", [1, 1, 2]), array("t", [0, 0, 0]), array("t2", [0, 0, 0])])
 
 # Marks and kinds of initializers.
@@ -238,3 +238,27 @@ lstm_weights = [array("w", np.ones((1, 16, 3))), array("r", np.ones((1, 16, 4)))
 lstm_end = node("ReduceSum", "all", "loss", keepdims=0)
 for name, inputs in (("state-rows", ["x", "w", "r", "", "", "h"]), ("state-scalar", ["x", "w", "r", "", "", "scalar"]), ("peepholes", ["x", "w", "r", "", "", "", "", "p"])):
     save(name, [helper.make_node("LSTM", inputs, ["all"], name="the_LSTM", hidden_size=4), lstm_end], [sequence], [loss], lstm_weights)
+
+# What rules look at before anything is imported is spoilt in each way: biases that layers share, scales, statistics, closed forms, what a condition needs.
+looked_at = {
+    "norms": norms,
+    "sum": model([linear, node("Add", "y b", "z"), node("ReduceSum", "z", "loss", keepdims=0)], [x], [loss], [w, bias]),
+    "statistics": model([linear, node("BatchNormalization", "y b b b b", "z"), node("ReduceSum", "z", "loss", keepdims=0)], [x], [loss], [w, bias]),
+    "closed": model([node("MatMul", "x ramp", "y"), node("Add", "y b", "z"), node("ReduceSum", "z", "loss", keepdims=0)], [x], [loss],
+                    [array("ramp", np.arange(6).reshape(3, 2)), bias]),
+    "branch": model([linear, node("If", "on", "z", then_branch=helper.make_graph([node("Add", "y b", "t")], "then", [], [tensor("t", 4, 2)]),
+                                  else_branch=helper.make_graph([node("Identity", "y", "e")], "else", [], [tensor("e", 4, 2)])),
+                     node("ReduceSum", "z", "loss", keepdims=0)], [x], [loss], [w, bias, array("on", True, bool)])}
+spoilt = {"huge": {"dims": [2**58]}, "negative": {"dims": [-1]}, "kind": {"data_type": 99}, "string": {"data_type": TensorProto.STRING},
+          "short": {"raw_data": b"12"},
+          "absent": {"raw_data": None, "data_location": 1, "external_data": [{"key": "location", "value": "none.bin"}]}}
+for name, m in looked_at.items():
+    for index, good in enumerate(m.graph.initializer):
+        for way, fields in spoilt.items():
+            bad = onnx.ModelProto()
+            bad.CopyFrom(m)
+            changed = bad.graph.initializer[index]
+            for field in fields:
+                changed.ClearField(field)
+            changed.MergeFrom(TensorProto(**fields))
+            write(f"spoilt-{name}-{good.name}-{way}.onnx", bad.SerializeToString())
