@@ -4,7 +4,7 @@ usage: losses.py SOURCE BUILD
 """
 import os
 
-from exports import Net, batches, check, folder, layers, path, refused, same, told
+from exports import Net, batches, check, folder, layers, path, same, told
 from sampled import sampled
 import torch
 import torch.nn.functional as F

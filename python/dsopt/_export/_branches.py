@@ -82,7 +82,8 @@ def rows(values: Any) -> Any:
 
 def is_drawn(value: Any) -> bool:
     """Whether a value is one that forward draws, or the data choose, which decides nothing while a file is written."""
-    return isinstance(value, _Reached) or isinstance(value, torch.Tensor) and value.numel() == 1 and bool(_active) and _active[-1].decides_by_draw(value)
+    return isinstance(value, _Reached) or (
+        isinstance(value, torch.Tensor) and value.numel() == 1 and bool(_active) and _active[-1].decides_by_draw(value))
 
 
 def _truth(value: Any) -> Any:

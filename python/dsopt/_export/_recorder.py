@@ -305,7 +305,7 @@ class Recorder(Seeing):
             return self._stopping(self.rows.choose(function, arguments, keywords), inside)
         if any(tensor in self.rows.tags for tensor in inside):
             return self._stopping(self.rows.follow(function, self._plain, arguments, keywords, inside), inside)
-        return self._plain(function, arguments, keywords)
+        return self.rows.note(function, arguments, keywords, self._plain(function, arguments, keywords))
 
     def _chooses(self, function: Any, arguments: Any, keywords: Any) -> bool:
         """Whether a function gives elements that inputs, parameters or draws choose."""

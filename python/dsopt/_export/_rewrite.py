@@ -262,7 +262,8 @@ class _Rewriter(ast.NodeTransformer):
         def names(node: Any, kind: Any = ast.Name) -> List[Any]:
             return [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, kind)]
 
-        loop = next(one for one in ast.walk(self.whole) if isinstance(one, ast.For) and (one.lineno, one.col_offset) == (loop.lineno, loop.col_offset))
+        place = (loop.lineno, loop.col_offset)  # which other branches may have rewritten in part
+        loop = next(one for one in ast.walk(self.whole) if isinstance(one, ast.For) and (one.lineno, one.col_offset) == place)
         if len(names(self.whole, ast.Load)) != sum(len(names(part, ast.Load)) for part in loop.body):
             return False
         first = next(part for part in loop.body if names(part, (ast.Load, ast.Store)))
@@ -300,7 +301,8 @@ class _Rewriter(ast.NodeTransformer):
             otherwise = [self.visit(_Augmented().visit(one)) for one in node.orelse]
             flat = [one for part in then for one in (part if isinstance(part, list) else [part])]
             rest = [one for part in otherwise for one in (part if isinstance(part, list) else [part])]
-            both = [*_parsed(f"{state} = {_RUNTIME}.Branch({state}, locals(), {place!r}, {changes!r}, {augmented!r})"), *flat, *_parsed(f"{state}.other(locals())")]
+            begin = f"{state} = {_RUNTIME}.Branch({state}, locals(), {place!r}, {changes!r}, {augmented!r})"
+            both = [*_parsed(begin), *flat, *_parsed(f"{state}.other(locals())")]
             for name in names:
                 both += _parsed(f"if {state}.was({name!r}): {name} = {state}.before[{name!r}]")
             both += [*rest, *_parsed(f"{state}.end(locals())")]

@@ -7,12 +7,12 @@ takes them out again. Functions that treat each row by itself are followed in be
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, List, Optional
 
 import numpy as np
 import torch
 
-from .._compat import changes_of
+from .._compat import changes_of, tree_leaves
 from ._refused import Decides, Refused
 
 _ARITHMETIC = {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor"}
@@ -24,10 +24,11 @@ _ELEMENTS = _ARITHMETIC | {
     "maximum", "minimum", "div", "true_divide", "multiply", "divide", "subtract", "negative", "invert", "logical_and", "logical_or",
     "logical_not", "logical_xor", "eq", "ne", "lt", "le", "gt", "ge", "greater", "less", "greater_equal", "less_equal", "not_equal", "where",
     "masked_fill", "nan_to_num", "lerp", "addcmul", "addcdiv", "to", "type", "type_as", "float", "double", "half", "bfloat16", "long", "int",
-    "bool", "contiguous", "clone", "detach", "requires_grad", "zeros_like", "ones_like", "full_like", "dropout", "isnan", "isinf", "isfinite", "expand", "expand_as", "broadcast_tensors",
+    "bool", "contiguous", "clone", "detach", "requires_grad", "zeros_like", "ones_like", "full_like", "dropout", "isnan", "isinf", "isfinite",
+    "expand", "expand_as", "broadcast_tensors",
     "stop_gradient", "branch", "xlogy", "atan2", "heaviside", "sinc", "pos", "positive"}
 #: Of the shape of what they are given, by one dimension or more that is their argument at this place: not that of rows.
-_WITHIN = {"softmax": 1, "log_softmax": 1, "cumsum": 1, "normalize": 2, "flip": 1, "softmin": 1}
+_WITHIN = {"softmax": 1, "log_softmax": 1, "cumsum": 1}
 #: Whose result lacks the dimensions that they are given.
 _REDUCE = {"sum": 1, "mean": 1, "amax": 1, "amin": 1, "logsumexp": 1, "norm": 2, "argmax": 1, "argmin": 1, "max": 1, "min": 1, "prod": 1,
            "std": 1, "var": 1, "any": 1, "all": 1, "vector_norm": 2, "linalg_vector_norm": 2}
@@ -35,14 +36,15 @@ _REDUCE = {"sum": 1, "mean": 1, "amax": 1, "amin": 1, "logsumexp": 1, "norm": 2,
 _PARTS = {"chunk": 2, "split": 2, "tensor_split": 2, "narrow": 1, "topk": 2, "sort": 1}
 #: Losses of rows by where they have `reduction`.
 _LOSSES = {"mse_loss": 2, "l1_loss": 2, "smooth_l1_loss": 2, "huber_loss": 2, "binary_cross_entropy_with_logits": 4, "binary_cross_entropy": 3}
-_ASKS = {"dim", "ndimension", "is_floating_point", "is_complex", "element_size", "get_device", "is_contiguous", "stride", "storage_offset", "is_tensor"}
+_ASKS = {"dim", "ndimension", "is_floating_point", "is_complex", "element_size", "get_device", "is_contiguous", "stride",
+         "storage_offset"}
 
 
 class Chosen:
     """The rows that a mask chooses, once for all that has them."""
 
-    def __init__(self, mask: Any, place: str):
-        self.shape, self.place = tuple(map(int, mask.shape)), place
+    def __init__(self, mask: Any):
+        self.shape = tuple(map(int, mask.shape))
         self.there = mask.reshape(-1)
         count = self.there.size(0)
         every = torch.arange(count)
@@ -99,13 +101,33 @@ class Follower:
     def __init__(self, recorder: Any, tags: Any):
         self.recorder, self.tags = recorder, tags
         self.masks: Any = type(tags)()  #: of what was chosen already
+        self.made: Any = type(tags)()  #: of masks: by what call, and how often they had been changed then
+        self.known: Dict[Any, Chosen] = {}  #: by the call
+        self.kept: List[Any] = []  #: so that no other tensor takes a number
 
     # Choosing.
+
+    def note(self, function: Any, arguments: Any, keywords: Any, result: Any) -> Any:
+        """Remembers what made a mask: `labels != -100`, twice, chooses the same rows."""
+        if isinstance(result, torch.Tensor) and result.dtype == torch.bool and result.dim():
+            parts = [self._number(one) if isinstance(one, torch.Tensor) else repr(one) for one in tree_leaves((arguments, keywords))]
+            self.made[result] = (changes_of(result), (function, *parts))
+        return result
+
+    def _number(self, tensor: Any) -> Any:
+        known = self.made.get(tensor)
+        if known is not None and known[0] == changes_of(tensor):
+            return known[1]
+        self.kept.append(tensor)
+        return id(tensor), changes_of(tensor)
 
     def chosen(self, mask: Any) -> Chosen:
         known = self.masks.get(mask)
         if known is None or known[0] != changes_of(mask):
-            known = self.masks[mask] = (changes_of(mask), Chosen(mask, f"{self.recorder.place()}"))
+            number = self._number(mask)
+            if number not in self.known:
+                self.known[number] = Chosen(mask)
+            known = self.masks[mask] = (changes_of(mask), self.known[number])
         found: Chosen = known[1]
         return found
 
@@ -118,6 +140,8 @@ class Follower:
         name, x = function.__name__, arguments[0] if arguments else next(iter(keywords.values()))
         if name == "masked_select":
             x, mask = torch.broadcast_tensors(x, arguments[1] if len(arguments) > 1 else keywords["mask"])
+            if any(one in self.tags for one in (*arguments, *keywords.values())):
+                raise self.refusal(function)
             chosen = self.chosen(mask)
             return self.tagged(x.reshape(-1).index_select(0, chosen.order), chosen, 0)
         if name == "__getitem__":
@@ -135,7 +159,7 @@ class Follower:
         at = next(i for i, one in enumerate(keys) if isinstance(one, torch.Tensor) and one.dtype == torch.bool and one.dim())
         mask = keys[at]
         others = keys[:at] + keys[at + 1:]
-        if x in self.tags or any(isinstance(one, torch.Tensor) or not (one is None or one is Ellipsis or isinstance(one, slice)) for one in others):
+        if x in self.tags or mask in self.tags or any(isinstance(one, torch.Tensor) or not (one is None or one is Ellipsis or isinstance(one, slice)) for one in others):
             raise self.refusal(torch.Tensor.__getitem__)
         keys[at:at + 1] = [slice(None)] * mask.dim()
         dim = sum(1 for one in keys[:at] if one is not Ellipsis)
@@ -176,8 +200,8 @@ class Follower:
         base = name.strip("_") if name not in ("__getitem__", "__setitem__") else name
         if name.startswith("__") and base[:1] in ("i", "r") and base[1:] in _ARITHMETIC:
             base = base[1:]
-        call = {"size": self._size, "numel": self._size, "len": self._size, "nelement": self._size, "__getitem__": self._index, "__setitem__": self._assign,
-                "index_add": self._add, "linear": self._linear, "matmul": self._product, "mm": self._product, "layer_norm": self._norm,
+        call = {"size": self._size, "numel": self._size, "len": self._size, "nelement": self._size, "__getitem__": self._index,
+                "__setitem__": self._assign, "index_add": self._add, "linear": self._linear, "matmul": self._product, "mm": self._product, "layer_norm": self._norm,
                 "rms_norm": self._norm, "embedding": self._embedding, "cross_entropy_loss": self._cross_entropy, "index_select": self._select,
                 "reshape": self._reshape, "view": self._reshape, "flatten": self._reshape, "transpose": self._transpose, "t": self._transpose,
                 "swapaxes": self._transpose, "permute": self._permute, "unsqueeze": self._unsqueeze, "squeeze": self._squeeze,
@@ -265,7 +289,7 @@ class Follower:
     def _reduce(self, function: Any, plain: Any, arguments: Any, keywords: Any, tag: Tag, base: str) -> Any:
         x, at = arguments[0], _REDUCE[base]
         dims = arguments[at] if len(arguments) > at else keywords.get("dim", keywords.get("axis"))
-        if not isinstance(dims, (int, tuple, list, type(None))):
+        if isinstance(dims, bool) or not isinstance(dims, (int, tuple, list, type(None))):
             raise self.refusal(function, tag)
         if self._has(dims, x, tag):
             if base not in ("sum", "mean"):
@@ -276,7 +300,8 @@ class Follower:
             result = plain(function, (total, *arguments[1:]), keywords)
             return result * (x.size(tag.dim) / tag.chosen.there.to(result.dtype).sum())
         keep = arguments[at + 1] if len(arguments) > at + 1 else keywords.get("keepdim", False)
-        count = 0 if keep else sum(1 for one in ([dims] if isinstance(dims, int) else dims) if one % x.dim() < tag.dim)
+        axes = [dims] if isinstance(dims, int) else list(dims or ())
+        count = 0 if keep else sum(int(one % x.dim() < tag.dim) for one in axes)
         result = plain(function, arguments, keywords)
         for one in [result] if isinstance(result, torch.Tensor) else result:
             self.tagged(one, tag.chosen, tag.dim - count)
@@ -428,8 +453,7 @@ class Follower:
         tag = mine[0][1]
         shape = tag.chosen.shape
         if len(keys) == 1 and isinstance(keys[0], torch.Tensor) and keys[0].dtype == torch.bool:
-            known = self.masks.get(keys[0])
-            fits = known is not None and known[0] == changes_of(keys[0]) and known[1] is tag.chosen
+            fits = self.chosen(keys[0]) is tag.chosen
         else:
             axes = [self.tags[one].axis if isinstance(one, torch.Tensor) and one in self.tags else None for one in keys]
             shape = tuple(shape[axis] for axis in axes if axis is not None)
