@@ -145,6 +145,18 @@ def infinite(m, x, y):
     return loss(m, x, y)
 
 
+def in_place(m, x, y):
+    """On one side, or on both, of a tensor, and of one that is a view of it."""
+    h = m.layers[0](x)
+    half = h[:, :3]
+    if torch.rand(()) < 0.5:
+        h.mul_(2)
+        half[0] = 1.0
+    else:
+        half += m.layers[1](x)[:, 3:]
+    return loss(m, h, y)
+
+
 torch.manual_seed(0)
 x, y = batches(STEPS * MICRO_BATCHES)
 data = {"x": x, "y": y}
@@ -156,7 +168,22 @@ same("shared", Net(shared, **layers(2)).train(), data, True)
 same("chosen", Net(chosen, **layers()).train(), data, True, exporter="dynamo", pp=2)
 same("unseen", Net(unseen, **layers(1)).train(), data, True)
 same("scaled", Net(scaled(0.5), **layers()).train(), data, True)
+same("in_place", Net(in_place, **layers(2)).train(), data, True, exporter="dynamo")
 same("infinite", Net(infinite, **layers(1)).train(), data, True)
+
+
+
+def counting_calls(m, x, y):
+    """With a buffer that forward changes, and an output beside the loss."""
+    m.calls += 1
+    h = m.layers[0](x) if torch.rand(()) < 0.5 else torch.tanh(x)
+    return {"loss": loss(m, h, y) + 0.01 * m.calls, "h": h}
+
+
+model = Net(counting_calls, **layers(1)).train()
+model.register_buffer("calls", torch.zeros(()))
+report, _ = told(lambda: dsopt.export(model, {"x": x[0], "y": y[0]}, path("calls.onnx"), exporter="torchscript", outputs=["h"]))
+check(report.checked.startswith("compared"), report)
 
 # In evaluation mode nothing is left out, and nothing decides.
 report, _ = told(lambda: dsopt.export(Net(returning, drops=nn.ModuleList([Drop()]), o=nn.Linear(6, 4)).eval(), {"x": x[0], "y": y[0]}, path("eval.onnx")))
@@ -193,13 +220,6 @@ def unlike(m, x, y):
     return loss(m, h.sum(-1, keepdim=True) + x, y)
 
 
-def in_place(m, x, y):
-    h = m.layers[0](x)
-    if torch.rand(()) < 0.5:
-        h.mul_(2)
-    return loss(m, h, y)
-
-
 def whiling(m, x, y):
     while torch.rand(()) < 0.5:
         x = m.layers[0](x)
@@ -207,8 +227,7 @@ def whiling(m, x, y):
 
 
 for forward, *words in ((appending, "branches.py:", "changes 'seen' by append()"), (breaking, "branches.py:", "by 'break'"),
-                        (counting, "branches.py:", "assigns to 'SEEN'"), (unlike, "branches.py:", "'h' is a tensor", "give it one shape"), (in_place, "branches.py:", "in place"),
-                        (whiling, "branches.py:", "Python decides by what forward draws")):
+                        (counting, "branches.py:", "assigns to 'SEEN'"), (unlike, "branches.py:", "'h' is a tensor", "give it one shape"), (whiling, "branches.py:", "Python decides by what forward draws")):
     refused(lambda forward=forward: dsopt.export(Net(forward, **layers()).train(), {"x": x[0], "y": y[0]}, path("refused.onnx"), exporter="torchscript"), *words)
 
 

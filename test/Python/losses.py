@@ -4,7 +4,7 @@ usage: losses.py SOURCE BUILD
 """
 import os
 
-from exports import Net, batches, check, folder, layers, path, refused, same, told
+from exports import Net, batches, check, folder, layers, path, same, told
 from sampled import sampled
 import torch
 import torch.nn.functional as F
@@ -76,8 +76,6 @@ def of_padded(m, x, y):
 same(Net(of_padded, **layers()), x, y, "ctc of what a mask selects")
 same(Net(lambda m, x, y: F.ctc_loss(frames_of(m, x), y[:, None].clamp(min=1), torch.full((8,), 6), torch.ones(8, dtype=torch.long),
                                     reduction="sum"), **layers()), x, y, "ctc")
-chosen = Net(lambda m, x, y: F.cross_entropy(m.o(m.a(x)), y) + m.a.weight.masked_select(m.a.weight > 0).mean(), **layers())
-refused(lambda: dsopt.export(chosen, {"x": x[0], "y": y[0]}, path("refused.onnx")), "selects elements by a mask", "use torch.where")
 
 # Where there is no dsopt there is no comparison, and a line says so.
 os.environ.update(DSOPT_BUILD=path("nowhere"), PATH=folder)

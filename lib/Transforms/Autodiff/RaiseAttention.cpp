@@ -7,6 +7,7 @@
 
 #include "Idioms.h"
 #include "Origins.h"
+#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 
@@ -113,7 +114,8 @@ Value Raiser::matchMask(Operation *op, Value &scores) {
         return mask;
       }
   auto where = dyn_cast<graph::WhereOp>(op);
-  if (!where || !isMask(where.getCondition()))
+  // A branch says which parameters a step reaches, which no mask does.
+  if (!where || where->hasAttr(graph::kBranchAttr) || !isMask(where.getCondition()))
     return {};
   for (bool kept : {true, false}) {
     Value other = kept ? where.getLhs() : where.getRhs(), low = kept ? where.getRhs() : where.getLhs();

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import functools
 import gc
+import operator
 import types
-from typing import Any, Callable, Dict, List, Set
+from typing import Any, Callable, Dict, List, Sequence, Set
 
 import torch
 
-from .._compat import buffers_of, changes_of, plainly, tree_leaves
+from .._compat import buffers_of, changes_of, plainly, storage_key, tree_leaves
 from . import _operators as operators
 from ._random import Sides
 from ._refused import Refused
 from ._rewrite import refuse, rewritten
 
-__all__ = ["Branch", "Branches", "choose", "every", "inverse", "is_drawn", "item", "refuse", "some"]
+__all__ = ["Branch", "Branches", "augmented", "choose", "every", "inverse", "is_drawn", "item", "refuse", "rows", "some"]
 
 
 class Branches:
@@ -66,13 +67,27 @@ class Branches:
 _active: List[Any] = []  #: recorders
 
 
+class _Reached:
+    """Whether the data choose an iteration of a loop over what they choose."""
+
+    def __init__(self, there: Any):
+        self.there = there
+
+
+def rows(values: Any) -> Any:
+    """What a loop goes over, each with whether it is gone over."""
+    found = _active[-1].rows.elements(values) if _active else None
+    return ((True, one) for one in values) if found is None else ((_Reached(there), one) for there, one in found)
+
+
 def is_drawn(value: Any) -> bool:
-    """Whether a value is one that forward draws, which decides nothing while a file is written."""
-    return isinstance(value, torch.Tensor) and value.numel() == 1 and bool(_active) and _active[-1].decides_by_draw(value)
+    """Whether a value is one that forward draws, or the data choose, which decides nothing while a file is written."""
+    return isinstance(value, _Reached) or (
+        isinstance(value, torch.Tensor) and value.numel() == 1 and bool(_active) and _active[-1].decides_by_draw(value))
 
 
 def _truth(value: Any) -> Any:
-    value = value.reshape(())
+    value = value.there if isinstance(value, _Reached) else value.reshape(())
     return value if value.dtype == torch.bool else value != 0
 
 
@@ -152,15 +167,24 @@ def _changes() -> Dict[int, int]:
 class Branch:
     """An `if` by a draw. The first side runs, then the other one with what was there before."""
 
-    def __init__(self, condition: Any, names: Dict[str, Any], place: str):
+    def __init__(self, condition: Any, names: Dict[str, Any], place: str, changes: Sequence[str] = (), augmented: Sequence[str] = ()):
         self.condition, self.before, self.place = _truth(condition), dict(names), place
+        other = [name for name in changes if name in names and not isinstance(names[name], torch.Tensor)]
+        if other:
+            raise Refused(f"{place}: a branch that a draw decides changes '{other[0]}', a {type(names[other[0]]).__name__}, of which the "
+                          "file computes both sides: let both assign to a variable, and use it behind them")
+        #: Tensors that a side changes in place, with what they were.
+        changed = {id(names[name]): names[name] for name in (*changes, *augmented) if isinstance(names.get(name), torch.Tensor)}
+        self.changed = [(one, one.clone()) for one in changed.values()]
+        self.mine = {storage_key(one) for one, _ in self.changed}
+        self.results: List[Any] = []
         self.tensors = [(name, one, changes_of(one)) for name, value in names.items() for one in tree_leaves(value)
                         if isinstance(one, torch.Tensor)]
         self.buffers = _changes()
         self.side = _Side(self.condition, True)
 
     def _check(self) -> None:
-        changed = [name for name, one, count in self.tensors if changes_of(one) != count]
+        changed = [name for name, one, count in self.tensors if changes_of(one) != count and storage_key(one) not in self.mine]
         if changed or _changes() != self.buffers:
             what = f"'{changed[0]}'" if changed else "a buffer"
             raise Refused(f"{self.place}: a branch that a draw decides changes {what} in place, and the file computes both of its "
@@ -171,12 +195,17 @@ class Branch:
         self.side.end()
         self._check()
         self.first = dict(names)
+        self.results = [one.clone() for one, _ in self.changed]
+        for one, was in self.changed:
+            one.copy_(was)
         self.side = _Side(self.condition, False)
 
     def end(self, names: Dict[str, Any]) -> None:
         self.side.end()
         self._check()
         self.second = dict(names)
+        for (one, _), result in zip(self.changed, self.results):
+            one.copy_(_merge(self.condition, result, one.clone(), "what is changed in place", self.place))
 
     def was(self, name: str) -> bool:
         return name in self.before
@@ -200,6 +229,12 @@ def choose(condition: Any, first: Callable[[], Any], second: Callable[[], Any], 
     b = second()
     branch.end({})
     return _merge(branch.condition, a, b, "the expression", place)
+
+
+def augmented(operation: str, a: Any, b: Any) -> Any:
+    """a += b"""
+    function = getattr(operator, "i" + operation.rstrip("_") if isinstance(a, torch.Tensor) else operation)
+    return function(a, b)
 
 
 def inverse(value: Any) -> Any:

@@ -195,7 +195,8 @@ class Probe:
             if mode is None:
                 return self._run(outside=outside)
             with torch.no_grad():
-                return _Result(self.job.module(mode, outside=outside)(*self.job.values), {})
+                result = self.job.module(mode, outside=outside)(*self.job.values)
+                return _Result(result[0] if isinstance(result, tuple) else result, {})
         finally:
             sys.setprofile(before)
 

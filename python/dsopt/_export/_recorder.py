@@ -25,13 +25,14 @@ from ._graph import is_the_models, place_of
 from ._quantize import modules_instead, switches_of
 from ._random import Draws, is_random
 from ._refused import Decides, Refused
+from ._rows import Follower
 
 _IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
                                          "lshift", "rshift", "div")} | {"__setitem__"}
 #: Methods by which Python decides by a tensor's values.
 _DECIDES = {"__bool__", "item", "__int__", "__float__", "__index__", "tolist", "numpy", "is_nonzero", "equal", "allclose"}
 #: Functions of which values decide how many elements they give.
-_COUNTED = {"nonzero", "argwhere", "unique", "unique_consecutive"}
+_COUNTED = {"nonzero", "argwhere", "unique", "unique_consecutive", "masked_select"}
 _OF_SIZES = {torch.Tensor.size, torch.Tensor.shape.__get__, torch.Tensor.numel, torch.numel, torch.Tensor.dim,
              torch.Tensor.__len__}
 _NO_CHANGE = {"requires_grad_", "retain_grad", "share_memory_", "rename_"}
@@ -55,9 +56,6 @@ def rule(*functions: Any) -> Callable[[Rule], Rule]:
         return call
     return register
 
-
-#: Functions that take what a mask selected.
-TAKES_SELECTED = {torch.ctc_loss}
 
 #: Functions of torch.nn.functional that the model calls instead, by name.
 REPLACEMENTS: Dict[str, Callable[..., Any]] = {}
@@ -182,11 +180,12 @@ class Recorder(Seeing):
         self._kept: List[Any] = []  # so that no other memory takes its number
         self._buffers = [(module, name, buffer, changes_of(buffer)) for module in self.model.modules()
                          for name, buffer in buffers_of(module).items() if buffer is not None]
-        self.selected = WeakIdKeyDictionary()  # what a mask selected, with what it left behind it: where
+        self.rows = Follower(self, WeakIdKeyDictionary())  # tensors with rows of which the data decide which there are
         self.draws.begin()
         super().__enter__()
         from ._functions import apply
 
+        self._replace(torch.Tensor, "__format__", _formatted)
         self._replace(torch.Tensor, "register_hook", lambda tensor, hook: self._refuse_hook())
         self._replace(torch.autograd, "grad", lambda *arguments, **keywords: self._refuse_grad("torch.autograd.grad"))
         for name in ("_vjp_with_argnums", "grad_and_value_impl"):
@@ -297,19 +296,33 @@ class Recorder(Seeing):
         return self.decide(function, arguments, keywords) if values else function(*arguments, **keywords)
 
     def _call(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        inside = list(tensors_in((arguments, keywords)))
         if is_random(function):
+            if any(tensor in self.rows.tags for tensor in inside):
+                raise self.rows.refusal(function)
             return self.draws.drawn(function, arguments, keywords)
-        for tensor in tensors_in((arguments, keywords)):
-            if tensor in self.selected and function not in TAKES_SELECTED:
-                raise Refused(f"{self.selected[tensor]} selects elements by a mask, whose number depends on the data: "
-                              "use torch.where, and a mask where they are counted")
+        if self._chooses(function, arguments, keywords):
+            return self._stopping(self.rows.choose(function, arguments, keywords), inside)
+        if any(tensor in self.rows.tags for tensor in inside):
+            return self._stopping(self.rows.follow(function, self._plain, arguments, keywords, inside), inside)
+        return self.rows.note(function, arguments, keywords, self._plain(function, arguments, keywords))
+
+    def _chooses(self, function: Any, arguments: Any, keywords: Any) -> bool:
+        """Whether a function gives elements that inputs, parameters or draws choose."""
+        if not is_counted(function, arguments, keywords):
+            return False
+        by = arguments[1] if function.__name__ == "__getitem__" else (arguments, keywords)
+        return any(one in self._valued or one in self._drawn or id(one) in self._parameters for one in tensors_in(by))
+
+    def _plain(self, function: Any, arguments: Any, keywords: Any) -> Any:
         call = RULES.get(function)
         if not call and (changes_in_place(function) or keywords.get("out") is not None):
             return self.change(function, arguments, keywords)
         result = call(self, function, arguments, keywords) if call else function(*arguments, **keywords)
-        if not torch.is_grad_enabled() and not self.inside:
-            result = self.stopped(result, (arguments, keywords))
-        return result
+        return self._stopping(result, (arguments, keywords))
+
+    def _stopping(self, result: Any, arguments: Any) -> Any:
+        return self.stopped(result, arguments) if not torch.is_grad_enabled() and not self.inside else result
 
     def stopped(self, result: Any, arguments: Any) -> Any:
         """A result through which no gradient goes."""
@@ -322,6 +335,8 @@ class Recorder(Seeing):
         if not isinstance(value, torch.Tensor) or not value.is_floating_point():
             return value
         stopped = operators.stop_gradient(value)
+        if value in self.rows.tags:
+            self.rows.tags[stopped] = self.rows.tags[value]
         for carrier in carriers:
             if storage(carrier) == storage(value):
                 self.sever(stopped, self.parameter_of(carrier))
@@ -384,6 +399,12 @@ class Recorder(Seeing):
                 raise Refused(f"{self.place()} makes '{name}' of a {type(module).__name__} {kind} on {device or tensor.device} "
                               f"in forward, where it is {tensor.dtype} on {tensor.device}: do that before it is exported")
         return module
+
+
+def _formatted(tensor: Any, kind: str) -> str:
+    """f"{tensor}" of a number: of a traced one PyTorch gives its type's name."""
+    value = tensor.item() if tensor.dim() == 0 else tensor
+    return object.__format__(tensor, kind) if isinstance(value, torch.Tensor) else format(value, kind)
 
 
 def detached(recorder: Recorder, tensor: Any) -> Any:

@@ -9,13 +9,16 @@ import __future__
 import ast
 import copy
 import linecache
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 from ._refused import Refused
 
 _RUNTIME, _RESULT, _STATE = "_dsopt_branches", "_dsopt_result", "_dsopt_branch"
 #: Methods of containers that change them.
 _CHANGES = {"append", "extend", "insert", "add", "update", "pop", "remove", "clear", "setdefault", "appendleft", "popitem", "sort", "reverse"}
+#: Of Python's module operator.
+_OPERATIONS = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv", ast.Mod: "mod", ast.Pow: "pow",
+               ast.MatMult: "matmul", ast.BitAnd: "and_", ast.BitOr: "or_", ast.BitXor: "xor", ast.LShift: "lshift", ast.RShift: "rshift"}
 _FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
@@ -96,7 +99,7 @@ class _Effects(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Subscript(self, node: Any) -> None:
-        if isinstance(node.ctx, ast.Store):
+        if isinstance(node.ctx, ast.Store) and not isinstance(node.value, ast.Name):
             self.refuse(node, f"assigns to '{ast.unparse(node)}'")
         self.generic_visit(node)
 
@@ -107,15 +110,36 @@ class _Effects(ast.NodeVisitor):
         self.generic_visit(node)
 
 
-class _Whole(ast.NodeTransformer):
-    """`x += y` changes a tensor that the other side reads, too."""
+def _changed(statements: List[Any]) -> List[str]:
+    """Names of what statements change in place: x[...] = y, x.add_(y)."""
+    found: Dict[str, None] = {}
+    for node in [one for statement in statements for one in ast.walk(statement)]:
+        target: Any = None
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            target = node.value
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr.endswith("_") and node.func.attr[:1] != "_":
+            target = node.func.value
+        if isinstance(target, ast.Name):
+            found[target.id] = None
+    return list(found)
+
+
+def _augmented(statements: List[Any]) -> List[str]:
+    """Names of what statements change in place, where it is a tensor: x += y."""
+    nodes = [one for statement in statements for one in ast.walk(statement)]
+    return list(dict.fromkeys(one.target.id for one in nodes if isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name)))
+
+
+class _Augmented(ast.NodeTransformer):
+    """`x += y` changes a tensor in place, and makes another of anything else: the other side reads it, too."""
 
     def visit_AugAssign(self, node: Any) -> Any:
         self.generic_visit(node)
         if not isinstance(node.target, ast.Name):
             return node
-        value = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
-        return ast.copy_location(ast.Assign([node.target], value), node)
+        operation = ast.Constant(_OPERATIONS[type(node.op)])
+        value = ast.Call(_expression(f"{_RUNTIME}.augmented"), [operation, ast.Name(node.target.id, ast.Load()), node.value], [])
+        return ast.fix_missing_locations(ast.copy_location(ast.Assign([node.target], value), node))
 
 
 class _Super(ast.NodeTransformer):
@@ -144,6 +168,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def function(self, node: Any) -> Any:
         """The function, whose last statement returns one result where a branch returned."""
+        self.whole = copy.deepcopy(node)
         self.first = next((one.arg for one in [*node.args.posonlyargs, *node.args.args]), "")
         self.shared = {name for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
         node.body = self.statements(self._without_leaving(node.body, ast.Return), node)
@@ -216,10 +241,33 @@ class _Rewriter(ast.NodeTransformer):
         return any(_Rewriter._has(one, kind) for one in ast.iter_child_nodes(node))
 
     def visit_For(self, node: Any) -> Any:
+        if not _spans(node.iter, self.lines):
+            return self.visit_While(node)
+        # Each iteration is a branch, which the data take.
+        self.count += 1
+        reached = f"{_STATE}{self.count}"
+        inside = ast.copy_location(ast.If(ast.Name(reached, ast.Load()), self._tail(node.body, ast.Continue) or [ast.Pass()], []), node)
+        own = [name for name in _assigned(inside.body) if self._is_fresh(name, node)]
+        node.body = self._both(inside, inside.test, own)
+        node.target = ast.Tuple([ast.Name(reached, ast.Store()), node.target], ast.Store())
+        node.iter = self._called("rows", [self.visit(node.iter)], node)
+        return ast.fix_missing_locations(node)
+
+    def visit_While(self, node: Any) -> Any:
         node.body = self._without_leaving(node.body, ast.Continue)
         return self.generic_visit(node)
 
-    visit_While = visit_For
+    def _is_fresh(self, name: str, loop: Any) -> bool:
+        """Whether an iteration assigns to a name before it reads it, and nothing behind the loop reads it."""
+        def names(node: Any, kind: Any = ast.Name) -> List[Any]:
+            return [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name and isinstance(one.ctx, kind)]
+
+        place = (loop.lineno, loop.col_offset)  # which other branches may have rewritten in part
+        loop = next(one for one in ast.walk(self.whole) if isinstance(one, ast.For) and (one.lineno, one.col_offset) == place)
+        if len(names(self.whole, ast.Load)) != sum(len(names(part, ast.Load)) for part in loop.body):
+            return False
+        first = next(part for part in loop.body if names(part, (ast.Load, ast.Store)))
+        return isinstance(first, ast.Assign) and not names(first.value, ast.Load)
 
     def visit_FunctionDef(self, node: Any) -> Any:
         return node  # has code of its own
@@ -227,18 +275,20 @@ class _Rewriter(ast.NodeTransformer):
     visit_Lambda = visit_ClassDef = visit_FunctionDef
 
     def visit_If(self, node: Any) -> Any:
-        if not self._decides(node):
-            return self.generic_visit(node)
+        return self._both(node, self.decided(node.test)) if self._decides(node) else self.generic_visit(node)
+
+    def _both(self, node: Any, test: Any, fresh: Sequence[str] = ()) -> Any:
+        """A branch: both sides, and what either assigns."""
         self.count += 1
         state, place = f"{_STATE}{self.count}", f"{self.file.rpartition('/')[2]}:{node.lineno}"
         effects = _Effects()
         for one in [*node.body, *node.orelse]:
             effects.visit(one)
-        names = _assigned([*node.body, *node.orelse])
+        names = [name for name in _assigned([*node.body, *node.orelse]) if name not in fresh]
+        changes, augmented = ([name for name in find([*node.body, *node.orelse]) if name not in fresh] for find in (_changed, _augmented))
         hidden = next((name for name in names if name in self.shared or (name.startswith("__") and not name.endswith("__"))), None)
         if hidden:  # it is not the function's own, or a class gives it another name
             effects.refuse(node, f"assigns to '{hidden}'")
-        test = self.decided(node.test)
         plain: Any = ast.If(ast.Name(state, ast.Load()), copy.deepcopy(node.body), copy.deepcopy(node.orelse))
         plain = self.generic_visit(plain)
         if effects.found:
@@ -247,11 +297,12 @@ class _Rewriter(ast.NodeTransformer):
                      "computes both sides: let both assign to a variable, and use it behind them")
             both = _parsed(f"{_RUNTIME}.refuse({words!r})")
         else:
-            then = [self.visit(_Whole().visit(one)) for one in node.body]
-            otherwise = [self.visit(_Whole().visit(one)) for one in node.orelse]
+            then = [self.visit(_Augmented().visit(one)) for one in node.body]
+            otherwise = [self.visit(_Augmented().visit(one)) for one in node.orelse]
             flat = [one for part in then for one in (part if isinstance(part, list) else [part])]
             rest = [one for part in otherwise for one in (part if isinstance(part, list) else [part])]
-            both = [*_parsed(f"{state} = {_RUNTIME}.Branch({state}, locals(), {place!r})"), *flat, *_parsed(f"{state}.other(locals())")]
+            begin = f"{state} = {_RUNTIME}.Branch({state}, locals(), {place!r}, {changes!r}, {augmented!r})"
+            both = [*_parsed(begin), *flat, *_parsed(f"{state}.other(locals())")]
             for name in names:
                 both += _parsed(f"if {state}.was({name!r}): {name} = {state}.before[{name!r}]")
             both += [*rest, *_parsed(f"{state}.end(locals())")]

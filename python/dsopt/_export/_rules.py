@@ -79,16 +79,46 @@ def _ctc_loss(recorder: Recorder, function: Any, arguments: Any, keywords: Any) 
                               zero_infinity)
 
 
-@rule(torch.masked_select, torch.Tensor.masked_select)
-def _masked_select(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
-    """What is selected, then zeros: CTC's targets, of which it knows the number."""
-    values, mask = torch.broadcast_tensors(arguments[0], value_of(arguments, keywords, 1, "mask", None))
-    values, mask = values.flatten(), mask.flatten()
-    count = values.size(0)
-    places = torch.where(mask, mask.to(torch.long).cumsum(0) - 1, torch.full((), count))
-    selected = torch.zeros(count + 1, dtype=values.dtype).scatter(0, places, values)[:count]
-    recorder.selected[selected] = recorder.place()
-    return selected
+@rule(torch.index_add, torch.Tensor.index_add, torch.Tensor.index_add_)
+def _index_add(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """By places that may be one, which the older exporter looks for in the example alone."""
+    x, dim, index, source = (value_of(arguments, keywords, at, name, None) for at, name in enumerate(("input", "dim", "index", "source")))
+    changes = function is torch.Tensor.index_add_
+    if not torch.jit.is_tracing():
+        return recorder.change(function, arguments, keywords) if changes else function(*arguments, **keywords)
+    places = index.to(torch.long).reshape([-1 if at == dim % x.dim() else 1 for at in range(x.dim())]).expand_as(source)
+    given = (x, dim, places, source * keywords["alpha"] if keywords.get("alpha", 1) != 1 else source)
+    return recorder.change(torch.Tensor.scatter_add_, given, {}) if changes else torch.scatter_add(*given)
+
+
+@rule(torch.masked_scatter, torch.Tensor.masked_scatter, torch.Tensor.masked_scatter_)
+def _masked_scatter(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """In the order of the places that are set: each takes what lies as far into the source as there are such places before it."""
+    x, mask, source = (value_of(arguments, keywords, at, name, None) for at, name in enumerate(("input", "mask", "source")))
+    if function is not torch.Tensor.masked_scatter_:
+        x, mask = torch.broadcast_tensors(x, mask)
+    else:
+        mask = mask.expand_as(x)
+    wide, size = mask.dim() > 1 and mask.stride(-1) == 0 and source.numel() % x.size(-1) == 0, x.size(-1)
+    given, chosen = (source.reshape(-1, size), mask.select(-1, 0)) if wide else (source.reshape(-1), mask)
+    places = (chosen.reshape(-1).to(torch.long).cumsum(0) - 1).clamp(0, given.size(0) - 1)
+    taken = torch.where(mask, given.index_select(0, places).reshape(x.shape), x)
+    return recorder.change(torch.Tensor.copy_, (x, taken), {}) if function is torch.Tensor.masked_scatter_ else taken
+
+
+@rule(torch.lgamma, torch.Tensor.lgamma, torch.special.gammaln)
+def _lgamma(recorder: Recorder, function: Any, arguments: Any, keywords: Any) -> Any:
+    """Of positive numbers, by Stirling's series from 4 up: no exporter has it."""
+    x = arguments[0]
+    low = x < 4
+    small = torch.where(low, x, torch.ones((), dtype=x.dtype))
+    z = torch.where(low, small + 4, x)
+    inverse = 1 / z
+    square = inverse * inverse
+    series = inverse * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680)))
+    whole = (z - 0.5) * torch.log(z) - z + 0.5 * math.log(2 * math.pi) + series
+    below = torch.where(low, torch.log(small * (small + 1) * (small + 2) * (small + 3)), torch.zeros((), dtype=x.dtype))
+    return torch.where(x > 0, whole - below, torch.full((), math.nan, dtype=x.dtype))
 
 
 @rule(torch.embedding)

@@ -30,6 +30,7 @@ from ._progress import Progress
 from ._random import Draws, Sides
 from ._recorder import Recorder
 from ._refused import Decides, Refused
+from ._rows import words
 from ._settings import exporting
 
 
@@ -74,21 +75,13 @@ class _Writer:
                 self.exported, self.failures = run_exporters(self._traced, job, opset, dynamic_shapes, exporter, progress)
             except ExportFailed as error:
                 if self.recorder.counted and "ata-dependent" in str(error):
-                    raise Refused(f"{self._counted()}\n{error}") from None
+                    raise Refused(f"{words(job.model, self.recorder.counted)}\n{error}") from None
                 raise
         self.proto, self.graph = self.exported.proto, self.exported.proto.graph
 
     def _traced(self) -> Any:
         self.recorder = Recorder(self.job.model, branches=self.job.branches)
         return self.job.module(self.recorder)
-
-    def _counted(self) -> str:
-        undecided = getattr(getattr(self.job.model, "config", None), "problem_type", "") is None
-        return (f"{self.recorder.counted} gives as many elements as the data decide, which one program cannot: compute with all of them and "
-                "take torch.where(mask, x, 0), or weights that are zero (experts: sum(weights[:, e, None] * expert(x) for e, expert in "
-                "enumerate(experts)), over all rows)" +
-                ("; a model of transformers may do so once it is told what its labels are: model.config.problem_type = "
-                 "'single_label_classification'" if undecided else ""))
 
     def _find_unused(self) -> List[str]:
         module = self.job.module(contextlib.nullcontext())
@@ -203,7 +196,7 @@ class _Writer:
             return self._check()
         except DsoptError as error:
             if self.recorder.counted and "data decide how many" in str(error):
-                raise Refused(self._counted()) from error
+                raise Refused(words(self.job.model, self.recorder.counted)) from error
             raise
 
     def _check(self) -> str:
