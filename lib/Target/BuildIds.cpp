@@ -2,7 +2,7 @@
 
 #include "BuildIds.h"
 
-#include "llvm/MC/TargetRegistry.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <elf.h>
@@ -31,16 +31,6 @@ static StringRef findBuildId(const dl_phdr_info &library) {
   return "";
 }
 
-/// Whether an address lies in one of the library's segments.
-static bool holds(const dl_phdr_info &library, uintptr_t address) {
-  for (int i = 0; i < library.dlpi_phnum; ++i) {
-    const auto &header = library.dlpi_phdr[i];
-    if (header.p_type == PT_LOAD && address - library.dlpi_addr - header.p_vaddr < header.p_memsz)
-      return true;
-  }
-  return false;
-}
-
 std::string dsopt::collectBuildIds() {
   std::string ids;
   auto append = [](dl_phdr_info *library, size_t, void *to) {
@@ -51,20 +41,4 @@ std::string dsopt::collectBuildIds() {
   };
   dl_iterate_phdr(append, &ids);
   return ids;
-}
-
-StringRef dsopt::llvmBuildId() {
-  static StringRef found = [] {
-    StringRef id;
-    auto find = [](dl_phdr_info *library, size_t, void *to) {
-      auto address = reinterpret_cast<uintptr_t>(&TargetRegistry::printRegisteredTargetsForVersion);
-      if (!holds(*library, address))
-        return 0;
-      *static_cast<StringRef *>(to) = findBuildId(*library);
-      return 1;
-    };
-    dl_iterate_phdr(find, &id);
-    return id;
-  }();
-  return found;
 }

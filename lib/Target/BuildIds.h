@@ -7,17 +7,12 @@
 #ifndef DSOPT_LIB_TARGET_BUILDIDS_H
 #define DSOPT_LIB_TARGET_BUILDIDS_H
 
-#include "llvm/ADT/StringRef.h"
-
 #include <string>
 
 namespace dsopt {
 /// Those of all libraries of this process, of which each may have a part in what kernels become; empty where
 /// one has none.
 std::string collectBuildIds();
-
-/// That of the library which holds LLVM; empty where it has none.
-llvm::StringRef llvmBuildId();
 } // namespace dsopt
 
 #endif // DSOPT_LIB_TARGET_BUILDIDS_H

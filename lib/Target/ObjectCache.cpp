@@ -1,7 +1,6 @@
 //===- ObjectCache.cpp - compiled groups kept on disk ---------------------===//
 
 #include "ObjectCache.h"
-#include "BuildIds.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -36,7 +35,7 @@ static std::string keyOf(ArrayRef<StringRef> parts, StringRef code, TargetAttr t
   BLAKE3 hash;
   std::string features = featureText(target);
   SmallVector<StringRef> all = {kVersion,      DSOPT_CODE_GENERATOR, LLVM_VERSION_STRING,
-                                llvmBuildId(), target.getTriple(),   target.getArch(),
+                                DSOPT_LLVM_SUM, target.getTriple(),   target.getArch(),
                                 features};
   all.append(parts.begin(), parts.end());
   for (StringRef part : all) {
