@@ -76,7 +76,7 @@ std::optional<Trials::Need> Trials::plan(OwningOpRef<ModuleOp> module, const Par
       if (memory.getKind() != exec::MemoryKind::Device)
         continue;
       here.bytes = std::max<int64_t>(here.bytes, memory.getBytes().value_or(0));
-      if (auto live = memory->getAttrOfType<DictionaryAttr>(exec::kLiveAttr))
+      if (DictionaryAttr live = memory.getLiveAttr())
         for (exec::BufferKind kind :
              {exec::BufferKind::Parameters, exec::BufferKind::Gradients, exec::BufferKind::Optimizer})
           if (auto bytes = live.getAs<IntegerAttr>(exec::stringifyBufferKind(kind)))

@@ -218,7 +218,7 @@ static std::unique_ptr<runtime::Handover> findHandover(const runtime::Launch &la
   for (const auto &[name, values] : options.values) {
     const runtime::OptionRow *row = runtime::findOption(name);
     bool runs = row && row->use == runtime::OptionUse::Run;
-    runtime::AmongRanks among = runs ? runtime::amongRanks(name) : runtime::AmongRanks::Equal;
+    runtime::AmongRanks among = runs ? row->ranks : runtime::AmongRanks::Equal;
     if (!row || !(runs || row->isCompiledIn()) || among == runtime::AmongRanks::Own)
       continue;
     for (const std::string &value : values)

@@ -20,7 +20,8 @@ struct Recompute : dsopt::impl::RecomputeBase<Recompute> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    StringRef mode = takeOption(module, "recompute", StringRef(this->mode), "none");
+    giveOption(module, "recompute", StringRef(this->mode));
+    StringRef mode = options::recompute(module);
     int64_t budget = options::device_memory(module);
     if (mode == "none" || (mode == "auto" && budget == 0))
       return;

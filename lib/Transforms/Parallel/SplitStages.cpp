@@ -83,15 +83,16 @@ void SplitStagesPass::runOnOperation() {
   auto blocks = graph::collectBlocks(module);
   if (failed(blocks))
     return signalPassFailure();
-  int64_t count = takeOption(module, "pp", stages, /*unset=*/0, 1);
+  giveOption(module, "pp", stages, /*unset=*/0);
+  int64_t count = options::pp(module);
   int64_t total = blocks->size();
   if (count < 1 || count > total) {
     module.emitError("cannot cut ") << total << " blocks into " << count
                                     << " pipeline stages: -pp is at most " << total << " for this model";
     return signalPassFailure();
   }
-  FailureOr<SmallVector<int64_t>> chunks =
-      chunkMap(module, takeOption(module, "schedule", StringRef(schedule), "1f1b"), count, total);
+  giveOption(module, "schedule", StringRef(schedule));
+  FailureOr<SmallVector<int64_t>> chunks = chunkMap(module, options::schedule(module), count, total);
   if (failed(chunks))
     return signalPassFailure();
 

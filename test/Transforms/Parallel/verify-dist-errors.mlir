@@ -345,8 +345,8 @@ func.func private @block0.W() attributes {graph.block = 0 : i64, graph.phase = #
 // -----
 
 graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
-graph.parameter @w.t0 : tensor<64xf32> from "m" at 0 bytes 256 {graph.part_begin = 0 : i64, graph.part_of = @w}
-graph.parameter @w.t1 : tensor<64xf32> from "m" at 256 bytes 256 {graph.part_begin = 64 : i64, graph.part_of = @w}
+graph.parameter @w.t0 : tensor<64xf32> from "m" at 0 bytes 256 {part_begin = 0 : i64, part_of = @w}
+graph.parameter @w.t1 : tensor<64xf32> from "m" at 256 bytes 256 {part_begin = 64 : i64, part_of = @w}
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   %y = graph.tanh %x : (tensor<64xf32>) -> tensor<64xf32>
   return %y : tensor<64xf32>

@@ -51,9 +51,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
-    %0:2 = graph.momentum %p, %p, %p, %s {graph.kernel = @update.momentum} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %0:2 = graph.momentum %p, %p, %p, %s {functions = #graph.functions<kernel = @update.momentum>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     %q = graph.read @w1 : tensor<10x10xf32>
-    %1:2 = graph.momentum %q, %q, %q, %s {graph.kernel = @update.momentum} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %1:2 = graph.momentum %q, %q, %q, %s {functions = #graph.functions<kernel = @update.momentum>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     graph.write @w0, %0#0 : tensor<10x10xf32>
     graph.write @w1, %1#0 : tensor<10x10xf32>
     return
@@ -64,8 +64,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // CHECK-NOT: @micro_batch
 // CHECK: exec.program @position0 position 0 blocks [0, 2]
 
-// STAGE3-DAG: exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0 {exec.payload = 200 : i64}
-// STAGE3-DAG: exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b0 {exec.payload = 400 : i64}
+// STAGE3-DAG: exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0 {payload = 200 : i64}
+// STAGE3-DAG: exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b0 {payload = 400 : i64}
 // STAGE3-DAG: exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256
 // STAGE3-DAG: exec.buffer @b0.whole.0.0 : memref<128xf32> buffers
 // STAGE3-DAG: exec.buffer @b0.m : memref<64xf32> optimizer
