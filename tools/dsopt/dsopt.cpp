@@ -295,7 +295,7 @@ static int64_t chooseTiles(ModuleOp module, const ParsedOptions &options, const 
   bool plans = goalStage(options) > Stage::Graph && !options.has("print-pipeline");
   if (options.text("tile-products") != "auto" || budget <= 0 || !plans || findStage(module) != Stage::Graph)
     return 0;
-  return Trials(module, options, launcher, budget).chooseTiles();
+  return Trials(module, options, launcher, budget).search().chooseTiles();
 }
 
 /// `carried` is what the model itself sets, `configured` what a configuration does. What is said of the model

@@ -32,7 +32,7 @@ struct Recompute : dsopt::impl::RecomputeBase<Recompute> {
     for (size_t stage = 0; stage < scale->stages(); ++stage)
       places.push_back(scale->last(stage));
     if (mode == "auto") {
-      FailureOr<RecomputeScale::Places> fewest = scale->fewest(module, budget);
+      FailureOr<RecomputeScale::Places> fewest = scale->search().fewest(module, budget);
       if (failed(fewest))
         return signalPassFailure();
       places = *fewest;
