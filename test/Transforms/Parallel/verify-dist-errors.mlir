@@ -374,3 +374,17 @@ func.func @update(%s: tensor<16xf32>) {
   %t1:3 = graph.lamb %pt1, %pt1, %pt1, %pt1, %s : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
   return
 }
+
+// -----
+
+graph.parameter @mean : tensor<64xf32> from "m" at 0 bytes 256 frozen {statistic}
+graph.parameter @f : tensor<64xf32> from "m" at 256 bytes 256 frozen
+// expected-error@+1 {{'dist.bucket' op holds @mean and @f, which differ in statistic: expected one bucket of each}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@mean, 0, 64>, #dist.range<@f, 64, 64>] elements 128 padded 128 over ["dp"] zero 0 frozen
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256 {branch}
+graph.parameter @v : tensor<64xf32> from "m" at 256 bytes 256
+// expected-error@+1 {{'dist.bucket' op holds @w and @v, which differ in branch: expected one bucket of each}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>] elements 128 padded 128 over ["dp"] zero 0

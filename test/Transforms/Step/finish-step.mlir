@@ -7,6 +7,7 @@
 // RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/pp = 1 : i64/&, precision = "fp16"/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=CLIP
 // RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
 // RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/#dist.state<"m"/#dist.state<"param"/' %s | dsopt-opt -order-pipeline -place-reductions -finish-step | FileCheck %s --check-prefix=CALLED
 
 // Two blocks on one stage, two ranks, two micro-batches a rank. What ZeRO slices is gathered: lines
 // with !SLICED are for that, those with !WHOLE for the other stages.
@@ -136,3 +137,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // CLIP: exec.agree
 // CLIP: exec.update {{.*}} of @b0
 // CLIP: exec.update {{.*}} of @b1
+
+// A rule may call a state as other buffers are called: which one it is, is not in the name.
+// CALLED: exec.buffer @b0.param : memref<128xf32> parameters {{.*}}persistent stored of @b0
+// CALLED: exec.buffer @b0.param.1 : memref<64xf32> optimizer {{.*}}persistent state "param" of @b0
+// CALLED: exec.update @update.momentum of @b0 [@b0.param+256*rank, @b0.grad.0+256*rank, @b0.param.1]
