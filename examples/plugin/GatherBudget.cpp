@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dsopt/Dialect/Exec/Actions.h"
-#include "dsopt/Interfaces/Options.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 
@@ -55,7 +54,7 @@ struct GatherBudget : PassWrapper<GatherBudget, OperationPass<ModuleOp>> {
   void runOnOperation() final {
     for (auto program : getOperation().getOps<ProgramOp>())
       if (ScheduleOp schedule = getSchedule(program))
-        move(schedule, dsopt::options::dp(getOperation()).value_or(1));
+        move(schedule, dsopt::dist::getGrid(getOperation()).dataParallel());
   }
 
   Option<int64_t> bytes{*this, "bytes", llvm::cl::desc("bytes gathered ahead at most"), llvm::cl::init(0)};

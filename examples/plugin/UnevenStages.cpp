@@ -7,7 +7,6 @@
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Blocks.h"
-#include "dsopt/Interfaces/Options.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
 
@@ -28,7 +27,7 @@ struct UnevenStages : PassWrapper<UnevenStages, OperationPass<ModuleOp>> {
     auto blocks = dsopt::graph::collectBlocks(getOperation());
     if (failed(blocks))
       return signalPassFailure();
-    int64_t stages = dsopt::options::pp(getOperation()), others = blocks->size() - first;
+    int64_t stages = dsopt::dist::getGrid(getOperation()).size(dsopt::Axis::pp), others = blocks->size() - first;
     if (stages < 2 || first < 1 || others < stages - 1) {
       getOperation().emitError("cannot give ")
           << first << " of " << blocks->size() << " blocks to the first of " << stages << " stages";

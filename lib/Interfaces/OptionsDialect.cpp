@@ -23,7 +23,7 @@ struct Row {
 } // namespace
 
 static constexpr Row kRows[] = {
-#define DSOPT_OPTION(name, use, kept, kind, form, byDefault, group, state, help)                             \
+#define DSOPT_OPTION(name, use, kept, ranks, kind, form, byDefault, group, state, help)                      \
   {#name, #use, #kept, #kind, form},
 #include "dsopt/Runtime/Options.def"
 };

@@ -73,7 +73,7 @@ std::optional<double> dsopt::parseLink(StringRef text) {
 /// Bytes that a rank of the program sends in a step.
 static int64_t sentBytes(ProgramOp program) {
   int64_t sum = 0;
-  if (auto traffic = program->getAttrOfType<DictionaryAttr>(kTrafficAttr))
+  if (DictionaryAttr traffic = program.getTrafficAttr())
     for (NamedAttribute entry : traffic)
       sum += cast<IntegerAttr>(entry.getValue()).getInt();
   return sum;
@@ -85,12 +85,14 @@ static MemoryOp memoryAt(ProgramOp program, size_t index) {
   return index < memories.size() ? memories[index] : MemoryOp();
 }
 
-/// What a dictionary on the operation says, 0 where there is none of either.
-static int64_t entryOf(Operation *op, StringRef dictionary, StringRef name) {
-  auto entries = op ? op->getAttrOfType<DictionaryAttr>(dictionary) : DictionaryAttr();
-  auto value = entries ? entries.getAs<IntegerAttr>(name) : IntegerAttr();
+/// What a dictionary says, 0 where there is none of either.
+static int64_t entryOf(DictionaryAttr counts, StringRef name) {
+  auto value = counts ? counts.getAs<IntegerAttr>(name) : IntegerAttr();
   return value ? value.getInt() : 0;
 }
+
+/// What of a memory is live at the peak, null if there is no such memory.
+static DictionaryAttr liveOf(MemoryOp memory) { return memory ? memory.getLiveAttr() : DictionaryAttr(); }
 
 Plan::Plan(ModuleOp module, TargetAttr target)
     : module(module), programs(getPrograms(module, ProgramKind::DelayedStep)),
@@ -109,7 +111,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   accumulate = options::accumulate(module).value_or(stage < 2 ? "local" : "sharded");
   schedule = options::schedule(module);
   for (auto parameter : module.getOps<graph::ParameterOp>())
-    if (int64_t elements = graph::numElements(parameter.getType()); parameter->hasAttr(graph::kPartOfAttr)) {
+    if (int64_t elements = graph::numElements(parameter.getType()); parameter.getPartOf()) {
       ++tiles;
       largestTile = std::max(largestTile, elements);
     } else {
@@ -123,7 +125,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
     for (auto [before, behind] : llvm::zip(getStepPrograms(module), programs)) {
       int64_t errors = 0;
       for (auto buffer : ProgramOp(behind).getBody().front().getOps<BufferOp>())
-        if (buffer.getSymName().ends_with("_error"))
+        if (llvm::is_contained({kWorkerError, kServerError}, buffer.getState().value_or("")))
           errors += bytesOf(buffer.getType());
       freeze.before = std::max(freeze.before, sentBytes(before));
       freeze.behind = std::max(freeze.behind, sentBytes(behind));
@@ -147,13 +149,13 @@ Plan::Plan(ModuleOp module, TargetAttr target)
 
 /// Those that plan-memory names: classes that few programs have are left out where there are none.
 static void memoryClasses(llvm::json::OStream &json, MemoryOp memory) {
-  auto live = memory ? memory->getAttrOfType<DictionaryAttr>(kLiveAttr) : DictionaryAttr();
+  DictionaryAttr live = liveOf(memory);
   if (!live)
     return;
   for (const PlanWord &word : memoryWords())
     if (auto bytes = live.getAs<IntegerAttr>(word.name))
       json.attribute(word.name, bytes.getInt());
-  json.attribute("total", entryOf(memory, kLiveAttr, "total"));
+  json.attribute("total", entryOf(live, "total"));
 }
 
 static void printJson(const Plan &plan, llvm::raw_ostream &out) {
@@ -214,20 +216,20 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
             });
             json.attributeObject("copied", [&] {
               for (const PlanWord &word : copyTargets())
-                json.attribute(word.name, entryOf(program, kCopiedAttr, word.name));
+                json.attribute(word.name, entryOf(program.getCopiedAttr(), word.name));
             });
             json.attributeObject("traffic", [&] {
               for (const PlanWord &word : trafficWords())
-                json.attribute(word.name, entryOf(program, kTrafficAttr, word.name));
+                json.attribute(word.name, entryOf(program.getTrafficAttr(), word.name));
               // Sums for all ranks are a reduce-scatter and an all-gather.
               json.attribute("all_reduce", 0);
             });
-            for (auto [key, dictionary] :
-                 {std::pair("logical", kLogicalAttr), {"between_nodes", kBetweenNodesAttr}})
-              if (program->hasAttr(dictionary))
-                json.attributeObject(key, [&, dictionary = dictionary] {
+            for (auto [key, counts] : {std::pair("logical", program.getLogicalAttr()),
+                                       {"between_nodes", program.getBetweenNodesAttr()}})
+              if (counts)
+                json.attributeObject(key, [&, counts = counts] {
                   for (const PlanWord &word : trafficWords())
-                    if (int64_t bytes = entryOf(program, dictionary, word.name))
+                    if (int64_t bytes = entryOf(counts, word.name))
                       json.attribute(word.name, bytes);
                 });
           });
@@ -370,17 +372,18 @@ private:
   static std::string counted(int64_t count, StringRef what, StringRef plural = "s") {
     return (Twine(count) + " " + what + (count == 1 ? "" : plural)).str();
   }
-  /// What a dictionary is on, of a program: itself, or one of its memories.
-  using Holder = llvm::function_ref<Operation *(ProgramOp)>;
-  bool appears(Holder holder, StringRef dictionary, StringRef name) const {
-    return llvm::any_of(plan.programs,
-                        [&](ProgramOp program) { return entryOf(holder(program), dictionary, name); });
+  /// Counts of a program, or of one of its memories.
+  using Counts = llvm::function_ref<DictionaryAttr(ProgramOp)>;
+  static DictionaryAttr traffic(ProgramOp program) { return program.getTrafficAttr(); }
+  static DictionaryAttr logical(ProgramOp program) { return program.getLogicalAttr(); }
+  static DictionaryAttr betweenNodes(ProgramOp program) { return program.getBetweenNodesAttr(); }
+  static DictionaryAttr copied(ProgramOp program) { return program.getCopiedAttr(); }
+  bool appears(Counts counts, StringRef name) const {
+    return llvm::any_of(plan.programs, [&](ProgramOp program) { return entryOf(counts(program), name); });
   }
   bool sends() const {
-    return llvm::any_of(trafficWords(),
-                        [&](const PlanWord &word) { return appears(itself, kTrafficAttr, word.name); });
+    return llvm::any_of(trafficWords(), [&](const PlanWord &word) { return appears(traffic, word.name); });
   }
-  static Operation *itself(ProgramOp program) { return program; }
   void row(StringRef label, size_t cells, llvm::function_ref<std::string(size_t)> cell) {
     out << llvm::left_justify(label, kPlanLabel);
     for (size_t i = 0; i < cells; ++i)
@@ -404,15 +407,14 @@ private:
         return chunk < chunks.size() ? range(chunks[chunk].first, chunks[chunk].second - chunks[chunk].first)
                                      : "";
       });
-    auto rows = [&](const Twine &title, Holder holder, StringRef dictionary, ArrayRef<PlanWord> classes,
-                    bool hasTotal = false) {
+    auto rows = [&](const Twine &title, Counts counts, ArrayRef<PlanWord> classes, bool hasTotal = false) {
       out << title << "\n";
       auto rowOf = [&](StringRef name) {
         row(("  " + name).str(), count,
-            [&](size_t i) { return humanBytes(entryOf(holder(programs[i]), dictionary, name)); });
+            [&](size_t i) { return humanBytes(entryOf(counts(programs[i]), name)); });
       };
       for (const PlanWord &word : classes)
-        if (appears(holder, dictionary, word.name))
+        if (appears(counts, word.name))
           rowOf(word.name);
       if (hasTotal)
         rowOf("total");
@@ -422,19 +424,19 @@ private:
           index
               ? ("bytes of a rank at its peak in " + stringifyMemoryKind(memory.getKind()) + " memory").str()
               : "bytes of a rank at its peak",
-          [index = index](ProgramOp program) { return memoryAt(program, index); }, kLiveAttr, memoryWords(),
+          [index = index](ProgramOp program) { return liveOf(memoryAt(program, index)); }, memoryWords(),
           /*hasTotal=*/true);
     if (sends())
-      rows("bytes that a rank sends in a step", itself, kTrafficAttr, trafficWords());
-    if (programs.front()->hasAttr(kLogicalAttr))
-      rows("bytes that the compressed ones of these stand for", itself, kLogicalAttr, trafficWords());
-    if (programs.front()->hasAttr(kBetweenNodesAttr))
+      rows("bytes that a rank sends in a step", traffic, trafficWords());
+    ProgramOp front = programs.front();
+    if (front.getLogicalAttr())
+      rows("bytes that the compressed ones of these stand for", logical, trafficWords());
+    if (front.getBetweenNodesAttr())
       rows("bytes of these that leave a node of " +
                counted(options::node_size(plan.module).value_or(1), "rank") + ", for each rank",
-           itself, kBetweenNodesAttr, trafficWords());
-    if (llvm::any_of(copyTargets(),
-                     [&](const PlanWord &word) { return appears(itself, kCopiedAttr, word.name); }))
-      rows("bytes that a rank copies in a step, to memory of", itself, kCopiedAttr, copyTargets());
+           betweenNodes, trafficWords());
+    if (llvm::any_of(copyTargets(), [&](const PlanWord &word) { return appears(copied, word.name); }))
+      rows("bytes that a rank copies in a step, to memory of", copied, copyTargets());
     out << "\n";
   }
 
@@ -445,7 +447,7 @@ private:
     for (ProgramOp program : plan.programs)
       for (MemoryOp memory : getMemories(program))
         if (int64_t bound = memory.getBound().value_or(0); bound > 0) {
-          double above = double(entryOf(memory, kLiveAttr, "total")) / bound - 1;
+          double above = double(entryOf(memory.getLiveAttr(), "total")) / bound - 1;
           if (above >= most)
             most = above, live = bound;
         }
@@ -490,12 +492,12 @@ private:
     words(memoryWords(), [&](StringRef name) {
       return llvm::any_of(plan.programs, [&](ProgramOp program) {
         return llvm::any_of(getMemories(program),
-                            [&](MemoryOp memory) { return entryOf(memory, kLiveAttr, name); });
+                            [&](MemoryOp memory) { return entryOf(liveOf(memory), name); });
       });
     });
     if (sends())
       out << "sent\n";
-    words(trafficWords(), [&](StringRef name) { return appears(itself, kTrafficAttr, name); });
+    words(trafficWords(), [&](StringRef name) { return appears(traffic, name); });
   }
 
   const Plan &plan;

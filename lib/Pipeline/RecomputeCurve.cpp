@@ -42,11 +42,11 @@ struct Point {
 /// does.
 static FailureOr<std::vector<Point>> findPoints(ModuleOp module, const RecomputeScale &scale) {
   std::vector<Point> points;
-  for (int64_t step = 0; step <= RecomputeScale::kSteps; ++step) {
+  for (int64_t step = 0; step <= RecomputeSearch::kSteps; ++step) {
     RecomputeScale::Places places;
     for (size_t stage = 0; stage < scale.stages(); ++stage)
-      places.push_back(scale.at(stage, step));
-    FailureOr<Planner::Plan> plan = scale.plan(module, places, 0);
+      places.push_back(scale.search().at(stage, step));
+    FailureOr<Planner::Plan> plan = scale.search().plan(module, places, 0);
     if (failed(plan))
       return failure();
     if (points.empty() || plan->bytes < points.back().bytes)
@@ -77,7 +77,7 @@ LogicalResult dsopt::printRecomputeCurve(ModuleOp module, llvm::raw_ostream &out
       most = plan->cost.moving;
     std::string more =
         point.step == 0 ? "" : llvm::formatv("+{0:F1} %", (plan->cost.moving / most - 1) * 100).str();
-    out << llvm::formatv("{0,8} % {1,17} {2,12:F1}  {3}\n", point.step * 100 / RecomputeScale::kSteps,
+    out << llvm::formatv("{0,8} % {1,17} {2,12:F1}  {3}\n", point.step * 100 / RecomputeSearch::kSteps,
                          point.bytes, plan->cost.moving * 1e3, more);
   }
   out << "\nrecomputed      of what can be: -recompute=none is 0 %, auto takes the first that fits\n"

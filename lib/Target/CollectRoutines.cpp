@@ -10,7 +10,6 @@
 #include "dsopt/Runtime/RoutineImages.h"
 #include "dsopt/Target/Target.h"
 
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -49,17 +48,9 @@ static constexpr Use kUses[] = {
 
 static StringRef nameOf(Type type) { return type.isBF16() ? "bf16" : type.isF16() ? "f16" : "f32"; }
 
-/// The larger of a head's two sizes, which end the shape that attention is described by.
-static Head headOf(StringRef what) {
-  SmallVector<StringRef> sizes;
-  what.split(' ').first.split(sizes, 'x');
-  int64_t largest = 0;
-  for (StringRef text : ArrayRef(sizes).take_back(2)) {
-    int64_t size = 0;
-    text.getAsInteger(10, size);
-    largest = std::max(largest, size);
-  }
-  return largest > runtime::kMatrixHead ? Head::Wide : Head::Matrix;
+static Head headOf(DictionaryAttr call) {
+  auto elements = call.getAs<IntegerAttr>("head");
+  return elements && elements.getInt() > runtime::kMatrixHead ? Head::Wide : Head::Matrix;
 }
 
 SmallVector<StringRef, 2> dsopt::routinesOf(DictionaryAttr call) {
@@ -68,7 +59,7 @@ SmallVector<StringRef, 2> dsopt::routinesOf(DictionaryAttr call) {
   SmallVector<StringRef, 2> images;
   for (const Use &use : kUses)
     if (use.call == kind && (use.type.empty() || use.type == type) &&
-        (use.head == Head::Any || use.head == headOf(call.getAs<StringAttr>("what").getValue())))
+        (use.head == Head::Any || use.head == headOf(call)))
       images.push_back(use.image);
   return images;
 }

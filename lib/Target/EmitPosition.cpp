@@ -54,9 +54,14 @@ void ProgramWriter::temp(exec::RefAttr address) {
 // Buffers
 //===----------------------------------------------------------------------===//
 
-/// The runtime finds by these names what is of no bucket.
-static StringRef nameInTable(exec::BufferOp buffer) {
-  return buffer.getRole() && !buffer.getOf() ? stringifyBufferRole(*buffer.getRole()) : buffer.getSymName();
+/// The runtime finds by these names what is of no bucket, and what is kept of one: BUCKET.STATE.
+static std::string nameInTable(exec::BufferOp buffer) {
+  if (auto state = buffer.getState())
+    return (*buffer.getOf() + "." + *state).str();
+  if (buffer.getRole() == exec::BufferRole::Master)
+    return (*buffer.getOf() + "." + stringifyBufferRole(*buffer.getRole())).str();
+  return (buffer.getRole() && !buffer.getOf() ? stringifyBufferRole(*buffer.getRole()) : buffer.getSymName())
+      .str();
 }
 
 LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
@@ -67,7 +72,7 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
   json->attributeArray("buffers", [&] {
     for (auto buffer : program.getBody().getOps<exec::BufferOp>()) {
       bufferIndex.try_emplace(buffer.getSymName(), bufferIndex.size());
-      if (auto bucket = buffer.getOf())
+      if (auto bucket = buffer.getOf(); bucket && buffer.getRole() != exec::BufferRole::Kept)
         bucketOfBuffer[buffer.getSymNameAttr()] = bucketIndex.lookup(*bucket);
       if (!buffer.getOffset() && !buffer.getSymbol()) {
         result = buffer.emitOpError("has no offset, expected memory to be planned");
@@ -522,8 +527,8 @@ LogicalResult ProgramWriter::writePosition(exec::ProgramOp program) {
         json->value(block);
     });
     if (!memories.empty())
-      integers("memory", memories.front()->getAttrOfType<DictionaryAttr>(exec::kLiveAttr));
-    integers("traffic", program->getAttrOfType<DictionaryAttr>("exec.traffic"));
+      integers("memory", memories.front().getLiveAttr());
+    integers("traffic", program.getTrafficAttr());
     result = writeBuffers(program);
     if (succeeded(result))
       result = writeLoads(program);

@@ -140,9 +140,11 @@ void ProgramWriter::writeMetrics() {
 void ProgramWriter::writeShapes(int64_t size) {
   llvm::StringMap<Type> types;
   for (exec::ProgramOp program : exec::getStepPrograms(module, size))
-    for (auto buffer : program.getBody().getOps<exec::BufferOp>())
-      if (StringRef name = buffer.getSymName(); name.consume_front("input."))
-        types[name] = buffer.getType();
+    for (auto schedule : program.getBody().getOps<exec::ScheduleOp>())
+      for (auto input : schedule.getBody().getOps<exec::InputOp>())
+        types[input.getInput()] =
+            SymbolTable::lookupNearestSymbolFrom<exec::BufferOp>(input, input.getTarget().getBuffer())
+                .getType();
   json->attributeArray("shapes", [&] {
     for (DictionaryAttr input : inputs) {
       auto known = types.find(input.getAs<StringAttr>("name").getValue());
@@ -168,7 +170,7 @@ void ProgramWriter::writeParts(ArrayRef<graph::ParameterOp> parts) {
         auto [bucket, offset] = places.lookup(part.getSymNameAttr());
         json->attribute("bucket", bucket);
         json->attribute("bucket_offset", offset);
-        json->attribute("begin", part->getAttrOfType<IntegerAttr>(graph::kPartBeginAttr).getInt());
+        json->attribute("begin", int64_t(*part.getPartBegin()));
         json->attribute("elements", graph::numElements(part.getType()));
       });
   });
@@ -178,13 +180,13 @@ void ProgramWriter::writeParameters() {
   json->attributeArray("parameters", [&] {
     llvm::DenseMap<Attribute, SmallVector<graph::ParameterOp>> parts; ///< by the whole's name
     for (auto parameter : module.getOps<graph::ParameterOp>())
-      if (Attribute whole = parameter->getAttr(graph::kPartOfAttr))
+      if (Attribute whole = parameter.getPartOfAttr())
         parts[whole].push_back(parameter);
     for (auto parameter : module.getOps<graph::ParameterOp>()) {
       auto place = places.find(parameter.getSymNameAttr());
       auto tiles = parts.find(FlatSymbolRefAttr::get(parameter));
       bool isCut = tiles != parts.end();
-      if (parameter->hasAttr(graph::kPartOfAttr) || (!isCut && place == places.end()))
+      if (parameter.getPartOf() || (!isCut && place == places.end()))
         continue;
       json->object([&] {
         string("name", parameter.getModelName());
@@ -226,13 +228,10 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket, bool keepsZeros) {
   };
   SmallVector<Group> groups;
   for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
-    Operation *parameter = symbols.lookup(range.getParameter().getAttr());
-    auto factor = [&](StringRef name) {
-      auto scale = parameter ? parameter->getAttrOfType<FloatAttr>(name) : FloatAttr();
-      return scale ? scale.getValueAsDouble() : 1.0;
-    };
+    auto parameter = symbols.lookup<graph::ParameterOp>(range.getParameter().getAttr());
     int64_t begin = range.getOffset(), end = begin + range.getElements();
-    Group group = {begin, end, factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)};
+    Group group = {begin, end, parameter ? parameter.learningRateFactor() : 1,
+                   parameter ? parameter.decayFactor() : 1};
     if (!groups.empty() && !keepsZeros)
       groups.back().end = begin;
     if (!groups.empty() && groups.back().end == begin && groups.back().scale == group.scale &&
@@ -463,14 +462,9 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
       if (!trains)
         return;
       positions("evaluation", exec::getPrograms(module, exec::ProgramKind::Evaluation, size));
-      auto given = [&](StringRef key, exec::ProgramKind kind) {
+      for (exec::ProgramKind kind : exec::programKinds(exec::ProgramKind::DelayedStep))
         if (auto list = exec::getPrograms(module, kind, size); !list.empty())
-          positions(key, list);
-      };
-      given("delayed", exec::ProgramKind::DelayedStep);
-      given("frozen", exec::ProgramKind::FrozenStep);
-      for (auto [key, kind] : llvm::zip_equal(exec::kPhaseNames, exec::kPhaseKinds))
-        given(key, kind);
+          positions(exec::stringifyProgramKind(kind), list);
     };
     json->attribute("trains", trains);
     positions("positions", programs);

@@ -40,7 +40,7 @@ private:
   bool isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters, bool reads);
   /// The last copy to `target` before `before`, null where there is none.
   CopyOp lastCopyTo(RefAttr target, Operation *before);
-  bool evaluates() { return kindOf(programs.front()) == ProgramKind::Evaluation; }
+  bool evaluates() { return ProgramOp(programs.front()).getKind() == ProgramKind::Evaluation; }
 
   ModuleOp module;
   ArrayRef<ProgramOp> programs;
@@ -338,7 +338,7 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
     diag.attachNote(updated.getLoc()) << "the buffer is here";
     return diag;
   }
-  if (kindOf(program) == ProgramKind::DelayedStep)
+  if (program.getKind() == ProgramKind::DelayedStep)
     return verifyPending(update, norm);
   auto gradient = cast<RefAttr>(update.getBuffers()[kUpdateGradient]), measured = norm.getGradient();
   // Each rank measures its slice, also of what all of them update whole.

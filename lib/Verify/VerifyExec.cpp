@@ -108,11 +108,8 @@ static LogicalResult verifyFrozen(ModuleOp module) {
   int64_t freeze = options::freeze_step(module).value_or(0);
   ArrayRef<exec::ProgramKind> kinds = laterKinds(module);
   auto first = [&](exec::ProgramKind kind) { return llvm::is_contained(kinds, kind) ? freeze : 0; };
-  if (failed(verifyLater(module, "freeze_step", first(exec::ProgramKind::FrozenStep),
-                         exec::ProgramKind::FrozenStep, "frozen")))
-    return failure();
-  for (auto [name, kind] : llvm::zip_equal(exec::kPhaseNames, exec::kPhaseKinds))
-    if (failed(verifyLater(module, "freeze_step", first(kind), kind, name)))
+  for (exec::ProgramKind kind : exec::programKinds(exec::ProgramKind::FrozenStep))
+    if (failed(verifyLater(module, "freeze_step", first(kind), kind, exec::stringifyProgramKind(kind))))
       return failure();
   return success();
 }
@@ -121,7 +118,7 @@ static LogicalResult verifyFrozen(ModuleOp module) {
 static LogicalResult verifyBuckets(exec::ProgramOp program, AccessAnalysis &analysis) {
   for (auto buffer : program.getBody().front().getOps<exec::BufferOp>()) {
     FlatSymbolRefAttr name = buffer.getOfAttr();
-    if (!name)
+    if (!name || buffer.getRole() == exec::BufferRole::Kept)
       continue;
     dist::BucketOp bucket = analysis.bucket(name.getAttr());
     if (!bucket)

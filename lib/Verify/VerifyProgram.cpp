@@ -188,7 +188,7 @@ LogicalResult ProgramVerifier::verifyGradients() {
       if (Operation *sum = reduced.lookup(copy.getSource().getBuffer().getAttr()))
         reduced[copy.getTarget().getBuffer().getAttr()] = sum;
     if (auto update = dyn_cast<UpdateOp>(op);
-        update && hasOwnGradients(kindOf(program)) && kindOf(program) != ProgramKind::LocalStep &&
+        update && hasOwnGradients(program.getKind()) && program.getKind() != ProgramKind::LocalStep &&
         !update.getDirection() && analysis.members.grid().perPosition() > 1 &&
         llvm::none_of(update.getBuffers().getAsRange<RefAttr>(),
                       [&](RefAttr ref) { return reduced.contains(ref.getBuffer().getAttr()); }))
@@ -210,7 +210,7 @@ LogicalResult ProgramVerifier::verifyGradients() {
     if (auto norm = dyn_cast<NormOp>(op)) {
       StringAttr name = norm.getGradient().getBuffer().getAttr();
       measured[name] = op;
-      bool isFrozen = hasOwnGradients(kindOf(program));
+      bool isFrozen = hasOwnGradients(program.getKind());
       if (norm.getWhole() != isFrozen)
         return op->emitOpError("is ")
                << (isFrozen ? "not " : "") << "of a whole gradient in a program that is "
@@ -240,8 +240,8 @@ LogicalResult ProgramVerifier::verifyGradients() {
 /// clipping or a loss scale they wait for the agreement, unless it was that of the step before.
 LogicalResult ProgramVerifier::verifyUpdates() {
   auto module = program->getParentOfType<ModuleOp>();
-  bool needsAgreement = hasOwnGradients(kindOf(program)) ||
-                        (kindOf(program) == ProgramKind::Step && updatesNeedAgreement(module)),
+  bool needsAgreement = hasOwnGradients(program.getKind()) ||
+                        (program.getKind() == ProgramKind::Step && updatesNeedAgreement(module)),
        agreed = false;
   llvm::DenseMap<StringAttr, Operation *> updated;
   for (auto [index, list] : llvm::enumerate(life.accesses)) {
@@ -253,9 +253,9 @@ LogicalResult ProgramVerifier::verifyUpdates() {
     if (auto update = dyn_cast<UpdateOp>(op); update && !update.getBuffers().empty()) {
       if (needsAgreement && !agreed)
         return op->emitOpError("comes before the agreement, but gradients are ")
-               << (hasOwnGradients(kindOf(program)) ? "kept in momenta"
-                   : getOption(module, "clip", 0)   ? "clipped"
-                                                    : "of a scaled loss");
+               << (hasOwnGradients(program.getKind()) ? "kept in momenta"
+                   : getOption(module, "clip", 0)     ? "clipped"
+                                                      : "of a scaled loss");
       updated[cast<RefAttr>(update.getBuffers()[0]).getBuffer().getAttr()] = op;
       continue;
     }

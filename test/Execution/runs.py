@@ -41,7 +41,7 @@ def model(name):
 @functools.cache
 def options_of_one_value():
     table = open(os.path.join(SOURCE, "include", "dsopt", "Runtime", "Options.def")).read()
-    return {name.replace("_", "-") for name, kind in re.findall(r'^DSOPT_OPTION\((\w+), \w+, \w+, (\w+),', table, re.M) if not kind.endswith("List")}
+    return {name.replace("_", "-") for name, kind in re.findall(r'^DSOPT_OPTION\((\w+), \w+, \w+, \w+, (\w+),', table, re.M) if not kind.endswith("List")}
 
 
 def varied(command):

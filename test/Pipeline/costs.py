@@ -31,7 +31,7 @@ for name in models:
         segments[symbol] = total
     step = 0
     for program in re.findall(r"^  exec\.program .*?^  \}", text, re.MULTILINE | re.DOTALL):
-        if "exec.evaluates" not in program.splitlines()[0]:
+        if " evaluation position " not in program.splitlines()[0]:
             step += sum(segments[symbol] for symbol in re.findall(r'exec\.run @("[^"]*"|[^ ]*)', program))
     plan = json.loads(run([*program_options, "-plan=json"]))
     if step != plan["flops_per_step"]:

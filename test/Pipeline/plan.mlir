@@ -76,8 +76,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64, zero = 1 : i64, 
   graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
   func.func private @f(memref<16xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, exec.flops = 1000 : i64}
   func.func private @g(memref<16xf32> {exec.access = #exec.access<read>}) attributes {exec.segment, exec.flops = 2000 : i64}
-  exec.program @position0 position 0 blocks [0, 3] attributes {exec.traffic = {all_gather = 256 : i64, send_recv = 64 : i64}} {
-    exec.memory @device device bytes 640 bound 640 {exec.live = {parameters = 512 : i64, activations = 64 : i64, padding = 64 : i64, total = 640 : i64}}
+  exec.program @position0 position 0 blocks [0, 3] attributes {traffic = {all_gather = 256 : i64, send_recv = 64 : i64}} {
+    exec.memory @device device bytes 640 bound 640 {live = {parameters = 512 : i64, activations = 64 : i64, padding = 64 : i64, total = 640 : i64}}
     exec.buffer @a at 0 : memref<16xf32> activations slots 1 stride 64
     exec.schedule {
       %0 = exec.run @f [@a] micro_batch 0 on @compute

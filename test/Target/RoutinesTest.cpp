@@ -27,13 +27,13 @@ Names routinesWith(const std::string &attributes, const std::string &body = "") 
   return names;
 }
 
-std::string call(const std::string &kind, const std::string &type = "f32", const std::string &what = "4") {
-  return "{kind = \"" + kind + "\", what = \"" + what + "\", type = " + type + ", bytes = 0, flops = 0}";
+std::string call(const std::string &kind, const std::string &type = "f32", int head = 0) {
+  return "{kind = \"" + kind + "\", what = \"\", type = " + type + ", bytes = 0, flops = 0" +
+         (head ? ", head = " + std::to_string(head) + " : i64" : "") + "}";
 }
 
-Names routinesOfCall(const std::string &kind, const std::string &type = "f32",
-                     const std::string &what = "4") {
-  return routinesWith("exec.calls = [" + call(kind, type, what) + "]");
+Names routinesOfCall(const std::string &kind, const std::string &type = "f32", int head = 0) {
+  return routinesWith("exec.calls = [" + call(kind, type, head) + "]");
 }
 } // namespace
 
@@ -52,24 +52,19 @@ TEST(Routines, AreThoseThatSegmentsCall) {
       Names({"Ctc", "Scatter"}));
 }
 
-/// Batch, heads, rows, columns, and the sizes of a head of q and of v.
+/// By the larger size of a head of q or of v.
 TEST(Routines, OfAttentionAreForTypeAndHead) {
-  EXPECT_EQ(routinesOfCall("attention", "f32", "2x4x64x64x16x16 causal"), Names({"Attention"}));
-  EXPECT_EQ(routinesOfCall("attention", "f32", "2x4x64x64x256x256"), Names({"Attention"}));
-  EXPECT_EQ(routinesOfCall("attention", "bf16", "2x4x64x64x128x16"), Names({"AttentionBf16"}));
-  EXPECT_EQ(routinesOfCall("attention", "f16", "2x4x640x640x16x128 causal"), Names({"AttentionF16"}));
-  EXPECT_EQ(routinesOfCall("attention", "bf16", "2x4x64x64x129x16"), Names({"AttentionWideBf16"}));
-  EXPECT_EQ(routinesOfCall("attention", "f16", "2x4x64x64x16x129 causal"), Names({"AttentionWideF16"}));
-  EXPECT_EQ(routinesOfCall("attention_grad", "f32", "2x4x64x64x16x16"),
-            Names({"AttentionDots", "AttentionGrad"}));
-  EXPECT_EQ(routinesOfCall("attention_grad", "bf16", "2x4x64x64x64x64"),
-            Names({"AttentionDots", "AttentionGradBf16"}));
-  EXPECT_EQ(routinesOfCall("attention_grad", "f16", "2x4x64x64x64x64"),
-            Names({"AttentionDots", "AttentionGradF16"}));
-  EXPECT_EQ(routinesOfCall("attention_grad", "bf16", "2x4x64x64x200x64"),
-            Names({"AttentionDots", "AttentionGradWideBf16"}));
-  EXPECT_EQ(routinesOfCall("attention_grad", "f16", "2x4x64x64x64x200 causal"),
-            Names({"AttentionDots", "AttentionGradWideF16"}));
+  EXPECT_EQ(routinesOfCall("attention", "f32", 16), Names({"Attention"}));
+  EXPECT_EQ(routinesOfCall("attention", "f32", 256), Names({"Attention"}));
+  EXPECT_EQ(routinesOfCall("attention", "bf16", 128), Names({"AttentionBf16"}));
+  EXPECT_EQ(routinesOfCall("attention", "f16", 128), Names({"AttentionF16"}));
+  EXPECT_EQ(routinesOfCall("attention", "bf16", 129), Names({"AttentionWideBf16"}));
+  EXPECT_EQ(routinesOfCall("attention", "f16", 129), Names({"AttentionWideF16"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "f32", 16), Names({"AttentionDots", "AttentionGrad"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "bf16", 64), Names({"AttentionDots", "AttentionGradBf16"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "f16", 64), Names({"AttentionDots", "AttentionGradF16"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "bf16", 200), Names({"AttentionDots", "AttentionGradWideBf16"}));
+  EXPECT_EQ(routinesOfCall("attention_grad", "f16", 200), Names({"AttentionDots", "AttentionGradWideF16"}));
 }
 
 TEST(Routines, AreAllWhereNobodyHasDescribedTheCalls) {

@@ -72,8 +72,8 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
   exec.communicator @dp over [edp, ep, sp]
   exec.communicator @world over [pp, edp, ep, sp, tp]
   graph.parameter @w : tensor<4x2xf32> from "tiny.data" at 16 bytes 32 {chunks = array<i64: -1>, file_bytes = 48 : i64}
-  graph.parameter @v : tensor<3xf32> from "tiny.data" at 48 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
-  graph.parameter @u : tensor<3xf32> from "tiny.data" at 60 bytes 12 {graph.decay_scale = 0.25, graph.lr_scale = 0.5}
+  graph.parameter @v : tensor<3xf32> from "tiny.data" at 48 bytes 12 {decay_scale = 0.25, lr_scale = 0.5}
+  graph.parameter @u : tensor<3xf32> from "tiny.data" at 60 bytes 12 {decay_scale = 0.25, lr_scale = 0.5}
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 8>, #dist.range<@v, 64, 3>, #dist.range<@u, 128, 3>]
     elements 192 padded 256 over [edp, ep, sp] zero 3
   memref.global "private" constant @const_0 : memref<8x2xf32> = dense<0.5>
@@ -118,8 +118,8 @@ module attributes {graph.model = "tiny", graph.model_folder = "models",
   }
   exec.stream @compute compute
   exec.stream @comm communication
-  exec.program @position0 position 0 blocks [0, 1] attributes {exec.traffic = {all_gather = 512}} {
-    exec.memory @device device bytes 4096 bound 4000 {exec.live = {parameters = 512, total = 4096}}
+  exec.program @position0 position 0 blocks [0, 1] attributes {traffic = {all_gather = 512}} {
+    exec.memory @device device bytes 4096 bound 4000 {live = {parameters = 512, total = 4096}}
     exec.buffer @b0.param at 0 : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b0
     exec.buffer @b0.full at 512 : memref<256xf32> buffers slots 1 stride 1024 gathered of @b0
     exec.buffer @b0.grad.0 at 1536 : memref<128xf32> gradients slots 1 stride 512 persistent accumulator of @b0 use 0

@@ -32,7 +32,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
   exec.communicator @world over [pp, edp, ep, sp, tp]
   func.func private @block0.E(memref<16xf32> {exec.access = #exec.access<read>}) attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
   func.func private @block1.E(memref<16xf32> {exec.access = #exec.access<read>}, memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}) attributes {exec.segment, graph.block = 1 : i64, graph.phase = #graph.phase<E>}
-  exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {
+  exec.program @evaluate0 evaluation position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @from : memref<16xf32> activations slots 1 stride 64
     exec.buffer @to : memref<16xf32> activations slots 1 stride 64
@@ -47,7 +47,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 2 : i64}} {
       %agree0 = exec.agree norms [] losses [] order 1 over @world on @comm
     }
   }
-  exec.program @evaluate1 position 1 blocks [1, 2] attributes {exec.evaluates} {
+  exec.program @evaluate1 evaluation position 1 blocks [1, 2] {
     exec.memory @device device
     exec.buffer @from : memref<16xf32> activations slots 1 stride 64
     exec.buffer @to : memref<16xf32> activations slots 1 stride 64

@@ -142,7 +142,7 @@
 // RUN: sed -e '/%%u0 = /s/@b0.grad.0/@b0.param/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=GRADIENT
 // GRADIENT: error: 'exec.update' op uses gradient @b0.param, but the norm is that of @b0.grad.0
 // GRADIENT: note: the norm is here
-// RUN: sed -e 's/\(exec.program.*\]\) {/\1 attributes {exec.evaluates} {/;s/graph.phase<.>/graph.phase<E>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EVALUATES
+// RUN: sed -e 's/\(exec.program @[^ ]*\) position/\1 evaluation position/;s/graph.phase<.>/graph.phase<E>/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=EVALUATES
 // EVALUATES: error: 'exec.norm' op is of @b0, which a program that evaluates leaves as it is
 
 // Positions agree once, on a loss for each micro-batch.

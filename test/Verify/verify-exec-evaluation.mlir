@@ -21,7 +21,7 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device bytes 1280 bound 1280
     exec.buffer @b0.param at 0 : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
-    exec.buffer @b0.m at 256 : memref<64xf32> optimizer slots 1 stride 256 persistent of @b0
+    exec.buffer @b0.m at 256 : memref<64xf32> optimizer slots 1 stride 256 persistent state "m" of @b0
     exec.buffer @b0.grad.0 at 512 : memref<64xf32> gradients slots 1 stride 256 accumulator of @b0 use 0
     exec.buffer @loss at 768 : memref<f32> activations slots 1 stride 64
     exec.buffer @norms at 832 : memref<21xi64> buffers slots 1 stride 192
@@ -34,7 +34,7 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
       %a = exec.agree norms [@norms] losses [@loss] order 0 over @world on @comm
     }
   }
-  exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {
+  exec.program @evaluate0 evaluation position 0 blocks [0, 1] {
     exec.memory @device device bytes 1280 bound 1280
     exec.buffer @b0.param at 0 : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
     exec.buffer @loss at 768 : memref<f32> activations slots 1 stride 64

@@ -30,7 +30,7 @@ module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, pp = 
   dist.bucket @b0.frozen : f32 of [0] [#dist.range<@w, 0, 16>] elements 64 padded 64 over [edp, ep, sp] zero 0 frozen
   func.func private @block0.E(memref<16xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>})
     attributes {exec.segment, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
-  exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {
+  exec.program @evaluate0 evaluation position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @x : memref<16xf32> activations slots 1 stride 64
     exec.buffer @loss : memref<f32> activations slots 2 stride 64

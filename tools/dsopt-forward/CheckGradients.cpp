@@ -283,7 +283,7 @@ FailureOr<GradientCounts> Checker::run() {
 
 FailureOr<GradientCounts> checkGradients(ModuleOp module,
                                          const std::map<std::string, std::vector<char>> &inputs) {
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
   return Checker(module, forward, inputs).run();
 }
 

@@ -166,14 +166,15 @@ LogicalResult Forward::bind(func::FuncOp segment) {
 LogicalResult Forward::compile() {
   if (failed(runPipeline(module, kToKernels)))
     return failure();
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
   Builder builder(module.getContext());
   forward->setAttr(graph::kBlockAttr, builder.getI64IntegerAttr(0));
   forward->setAttr(graph::kPhaseAttr, graph::PhaseAttr::get(module.getContext(), Phase::F));
   for (unsigned i = 0; i < forward.getNumArguments(); ++i)
     argumentNames.push_back(forward.getArgAttrOfType<StringAttr>(i, graph::kNameAttr).str());
   if (failed(splitOutputs(forward)) || failed(runPipeline(module, kToSegments)) ||
-      failed(bind(module.lookupSymbol<func::FuncOp>("forward"))) || failed(runPipeline(module, kToLLVM)))
+      failed(bind(module.lookupSymbol<func::FuncOp>(graph::kForwardFunction))) ||
+      failed(runPipeline(module, kToLLVM)))
     return failure();
 
   ObjectOptions options;

@@ -50,7 +50,7 @@ static DenseElementsAttr readConstant(RankedTensorType type, llvm::StringRef pat
 
 /// Replaces inputs and parameters by constants and folds.
 static LogicalResult evaluate(ModuleOp module) {
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto forward = module.lookupSymbol<func::FuncOp>(dsopt::graph::kForwardFunction);
   OpBuilder builder(forward.getBody());
   auto replace = [&](Value value, llvm::StringRef path, int64_t offset) {
     DenseElementsAttr constant = readConstant(cast<RankedTensorType>(value.getType()), path, offset);

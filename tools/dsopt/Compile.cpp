@@ -48,7 +48,7 @@ static void readHeaders(const ParsedOptions &options, ImportOptions &import) {
 
 /// Refuses data whose array for an input is of no type that is read.
 static void checkDataTypes(ModuleOp module, const ParsedOptions &options) {
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
   if (!forward || !runtime::namesNpz(options.text("data")))
     return;
   for (const runtime::NpzArray &array : runtime::readNpzHeaders(options.text("data")))

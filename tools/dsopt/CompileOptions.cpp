@@ -56,7 +56,7 @@ struct Layout {
 
 /// The common first dimension of the inputs, 0 if they have none.
 static int64_t commonRows(ModuleOp module) {
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
   int64_t rows = 0;
   if (forward)
     for (Type type : forward.getArgumentTypes()) {

@@ -76,7 +76,7 @@ std::optional<Trials::Need> Trials::plan(OwningOpRef<ModuleOp> module, const Par
       if (memory.getKind() != exec::MemoryKind::Device)
         continue;
       here.bytes = std::max<int64_t>(here.bytes, memory.getBytes().value_or(0));
-      if (auto live = memory->getAttrOfType<DictionaryAttr>(exec::kLiveAttr))
+      if (DictionaryAttr live = memory.getLiveAttr())
         for (exec::BufferKind kind :
              {exec::BufferKind::Parameters, exec::BufferKind::Gradients, exec::BufferKind::Optimizer})
           if (auto bytes = live.getAs<IntegerAttr>(exec::stringifyBufferKind(kind)))
@@ -130,21 +130,6 @@ std::optional<Trials::Need> Trials::need(const ParsedOptions &with, const Need *
   return isClose ? plan(std::move(module), with) : found;
 }
 
-std::optional<int64_t> Trials::recomputed(ParsedOptions with) {
-  bool chooses = with.text("recompute") == "auto";
-  if (chooses)
-    with.values["recompute"] = {"full"};
-  std::optional<Need> needed = need(with, /*full=*/nullptr);
-  if (!needed)
-    return std::nullopt;
-  if (!chooses || needed->bytes <= budget || needed->states > budget)
-    return needed->bytes;
-  with.values["recompute"] = {"auto"};
-  with.values["device-memory"] = {std::to_string(budget - needed->growth)};
-  std::optional<Need> chosen = need(with, &*needed);
-  return chosen ? chosen->bytes : needed->bytes;
-}
-
 /// What -tile-products may be, ascending: from the smallest tiles that there can be, twice as large each
 /// time, up to the largest weight.
 static SmallVector<int64_t> tileSizes(ModuleOp module) {
@@ -164,34 +149,13 @@ static SmallVector<int64_t> tileSizes(ModuleOp module) {
   return sizes;
 }
 
-Trials::Tiles Trials::chooseTiles(ParsedOptions with) {
-  with.values["tile-products"] = {"none"};
-  Tiles best{0, recomputed(with)};
-  SmallVector<int64_t> sizes = tileSizes(*source);
-  if (sizes.empty() || !best.bytes || *best.bytes <= budget)
-    return best;
-  auto attempt = [&](int64_t elements) {
-    with.values["tile-products"] = {std::to_string(elements)};
-    return Tiles{elements, recomputed(with)};
-  };
-  Tiles least = attempt(sizes.front());
-  if (!least.bytes || *least.bytes >= *best.bytes)
-    return best;
-  best = least;
-  for (int64_t size : llvm::reverse(ArrayRef(sizes).drop_front())) {
-    if (*least.bytes > budget)
-      break;
-    if (Tiles larger = attempt(size); larger.bytes && *larger.bytes <= budget)
-      return larger;
-  }
-  return best;
-}
-
-int64_t Trials::chooseTiles() { return tileSizes(*source).empty() ? 0 : chooseTiles(options).elements; }
-
-std::optional<int64_t> Trials::bytes(llvm::ArrayRef<Remedy> remedies) {
-  ParsedOptions with = options;
-  for (const Remedy &remedy : remedies)
-    with.values[remedy.name] = {remedy.value};
-  return with.text("tile-products") == "auto" ? chooseTiles(with).bytes : recomputed(with);
+RemedySearch Trials::search() {
+  return {[this](llvm::StringRef name) { return options.text(name.str()); },
+          [this](const Remedies &remedies, const Need *full) {
+            ParsedOptions with = options;
+            for (const Remedy &remedy : remedies)
+              with.values[remedy.name] = {remedy.value};
+            return need(with, full);
+          },
+          tileSizes(*source), budget};
 }

@@ -218,7 +218,7 @@ static std::unique_ptr<runtime::Handover> findHandover(const runtime::Launch &la
   for (const auto &[name, values] : options.values) {
     const runtime::OptionRow *row = runtime::findOption(name);
     bool runs = row && row->use == runtime::OptionUse::Run;
-    runtime::AmongRanks among = runs ? runtime::amongRanks(name) : runtime::AmongRanks::Equal;
+    runtime::AmongRanks among = runs ? row->ranks : runtime::AmongRanks::Equal;
     if (!row || !(runs || row->isCompiledIn()) || among == runtime::AmongRanks::Own)
       continue;
     for (const std::string &value : values)
@@ -295,7 +295,7 @@ static int64_t chooseTiles(ModuleOp module, const ParsedOptions &options, const 
   bool plans = goalStage(options) > Stage::Graph && !options.has("print-pipeline");
   if (options.text("tile-products") != "auto" || budget <= 0 || !plans || findStage(module) != Stage::Graph)
     return 0;
-  return Trials(module, options, launcher, budget).chooseTiles();
+  return Trials(module, options, launcher, budget).search().chooseTiles();
 }
 
 /// `carried` is what the model itself sets, `configured` what a configuration does. What is said of the model

@@ -93,7 +93,7 @@ auto get(mlir::ModuleOp module, llvm::StringRef name, std::string_view byDefault
         module, #name, byDefault);                                                                           \
   }
 #define DSOPT_GETTER_Built(name, kind, form, byDefault) DSOPT_GETTER_Kept(name, kind, form, byDefault)
-#define DSOPT_OPTION(name, use, kept, kind, form, byDefault, group, state, help)                             \
+#define DSOPT_OPTION(name, use, kept, ranks, kind, form, byDefault, group, state, help)                      \
   DSOPT_GETTER_##kept(name, kind, form, byDefault)
 #include "dsopt/Runtime/Options.def"
 #undef DSOPT_GETTER_Built
@@ -108,20 +108,16 @@ inline void setOption(mlir::ModuleOp module, llvm::StringRef name, mlir::Attribu
   module->setAttr(kOptionsAttr, list.getDictionary(module.getContext()));
 }
 
-/// The module's option, or what a pass's own option says of it unless that is `unset`: it is the module's
-/// from here on, so that later stages agree.
-inline int64_t takeOption(mlir::ModuleOp module, llvm::StringRef name, int64_t own, int64_t unset,
-                          int64_t byDefault) {
+/// What a pass's own option says of the module's, unless that is `unset`, is the module's from here on: the
+/// pass and later stages ask the module, and agree.
+inline void giveOption(mlir::ModuleOp module, llvm::StringRef name, int64_t own, int64_t unset) {
   if (own != unset)
     setOption(module, name, mlir::Builder(module.getContext()).getI64IntegerAttr(own));
-  return getOption(module, name, byDefault);
 }
 /// The same of a text; an empty one says nothing.
-inline llvm::StringRef takeOption(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef own,
-                                  llvm::StringRef byDefault) {
+inline void giveOption(mlir::ModuleOp module, llvm::StringRef name, llvm::StringRef own) {
   if (!own.empty())
     setOption(module, name, mlir::StringAttr::get(module.getContext(), own));
-  return getOption(module, name, byDefault);
 }
 } // namespace dsopt
 

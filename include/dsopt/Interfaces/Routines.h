@@ -72,6 +72,7 @@ struct CallDescription {
   int64_t bytes = 0; ///< moved at least
   /// Products in it: how many, batch, m, n, k, whether a and b are transposed.
   llvm::SmallVector<int64_t> products = {};
+  int64_t head = 0; ///< of attention: elements of a head of q or of v, whichever has more
 };
 } // namespace dsopt
 

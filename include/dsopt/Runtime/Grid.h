@@ -44,14 +44,14 @@ struct AxisPart {
     return a.axis == b.axis && a.part == b.part && a.count == b.count;
   }
   friend bool operator!=(const AxisPart &a, const AxisPart &b) { return !(a == b); }
+  /// "edp", "edp inner 4" or "edp outer 4".
+  friend std::string describe(const AxisPart &part) {
+    std::string text = kAxisNames[static_cast<size_t>(part.axis)];
+    if (part.part != Whole)
+      text += (part.part == Inner ? " inner " : " outer ") + std::to_string(part.count);
+    return text;
+  }
 };
-/// "edp", "edp inner 4" or "edp outer 4".
-inline std::string describe(const AxisPart &part) {
-  std::string text = kAxisNames[static_cast<size_t>(part.axis)];
-  if (part.part != AxisPart::Whole)
-    text += (part.part == AxisPart::Inner ? " inner " : " outer ") + std::to_string(part.count);
-  return text;
-}
 
 /// Bytes, or elements, that an address steps for each rank along each axis.
 struct AxisSteps : std::array<int64_t, kAxes> {};

@@ -36,12 +36,19 @@ enum class OptionKind {
   OpenChoice  ///< plugins add values: checked by checkRegistered when they are loaded
 };
 enum class OptionState { Ready, Later };
+/// How the ranks of a run may be given an option.
+enum class AmongRanks {
+  Equal,    ///< with one value
+  Contents, ///< with others that come to the same: paths whose files have the same bytes
+  Own       ///< with one of its own: what its machine has, and what the first rank alone writes or prints
+};
 
 /// One row of the table.
 struct OptionRow {
   const char *name;
   OptionUse use;
   OptionKept kept;
+  AmongRanks ranks;
   OptionKind kind;
   const char *form, *defaultValue, *group;
   OptionState state;
@@ -64,14 +71,6 @@ const std::vector<OptionRow> &optionTable();
 const OptionRow *findOption(const std::string &name);
 /// The known option nearest to `name` by edit distance, or null if none is near.
 const OptionRow *nearestOption(const std::string &name);
-
-/// How the ranks of a run may be given an option.
-enum class AmongRanks {
-  Equal,    ///< with one value
-  Contents, ///< with others that come to the same: paths whose files have the same bytes
-  Own       ///< with one of its own: what its machine has, and what the first rank alone writes or prints
-};
-AmongRanks amongRanks(const std::string &name);
 
 enum class Tool {
   Compiler, ///< dsopt: all options

@@ -182,7 +182,7 @@ PipelineOrder dsopt::getPipelineOrder(StringRef text, std::string *problem) {
   return getPipelineSchedule(text, problem).order;
 }
 
-static std::string describeSlot(const PipelineSlot &slot) {
+static std::string describe(const PipelineSlot &slot) {
   return llvm::formatv("{0} of block {1} on micro-batch {2}", stringifyPhase(slot.phase), slot.block,
                        slot.microBatch);
 }
@@ -224,7 +224,7 @@ std::string dsopt::checkOrder(const StageShape &shape, ArrayRef<PipelineSlot> sl
   llvm::BitVector done(shape.microBatches * blocks.size() * kPhases);
   for (auto [place, slot] : llvm::enumerate(slots)) {
     auto wrong = [&, &slot = slot, place = place](const Twine &what) {
-      return llvm::formatv("slot {0} is {1}, ", place, describeSlot(slot)).str() + what.str();
+      return llvm::formatv("slot {0} is {1}, ", place, describe(slot)).str() + what.str();
     };
     if (!llvm::binary_search(blocks, slot.block)) {
       std::string ranges;
@@ -240,7 +240,7 @@ std::string dsopt::checkOrder(const StageShape &shape, ArrayRef<PipelineSlot> sl
       return wrong("expected each once");
     for (const PipelineSlot &before : predecessors(blocks, placeOf(slot.block), slot))
       if (!done[indexOf(before)])
-        return wrong("expected it after " + describeSlot(before));
+        return wrong("expected it after " + describe(before));
     done.set(indexOf(slot));
   }
   int missing = done.find_first_unset();
@@ -248,7 +248,7 @@ std::string dsopt::checkOrder(const StageShape &shape, ArrayRef<PipelineSlot> sl
     return "";
   int64_t unit = missing / kPhases, count = blocks.size();
   return "no slot is " +
-         describeSlot({blocks[unit % count], static_cast<Phase>(missing % kPhases), unit / count}) +
+         describe({blocks[unit % count], static_cast<Phase>(missing % kPhases), unit / count}) +
          ", expected each once";
 }
 
@@ -295,6 +295,6 @@ std::vector<std::vector<int64_t>> dsopt::startTimes(ArrayRef<StageShape> shapes,
     if (own.size() < orders[stage].size())
       problem += llvm::formatv("{0}stage {1} at slot {2}, {3}",
                                problem.empty() ? "stages wait for each other: " : "; ", stage, own.size(),
-                               describeSlot(orders[stage][own.size()]));
+                               describe(orders[stage][own.size()]));
   return starts;
 }

@@ -9,10 +9,7 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-int64_t dsopt::payloadOf(BufferOp buffer) {
-  auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
-  return payload ? payload.getInt() : bytesOf(buffer.getType());
-}
+int64_t dsopt::payloadOf(BufferOp buffer) { return buffer.getPayload().value_or(bytesOf(buffer.getType())); }
 
 /// Nodes of a collective's members but the first one's, and members that are in them.
 static std::pair<int64_t, int64_t> elsewhere(const std::vector<int> &members, int64_t nodeSize) {

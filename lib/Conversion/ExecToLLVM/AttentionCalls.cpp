@@ -86,8 +86,10 @@ template <typename Op> static CallDescription describeAttention(Op op) {
   SmallVector<int64_t> shape(q.getShape().drop_back());
   shape.append({v.getDimSize(2), q.getDimSize(3), v.getDimSize(3)});
   // All but the workspace.
-  return {op->getName().stripDialect(), shapeText(shape) + (op.getCausal() ? " causal" : ""),
-          q.getElementType(), sumBytes(op->getOperands().drop_back())};
+  CallDescription call{op->getName().stripDialect(), shapeText(shape) + (op.getCausal() ? " causal" : ""),
+                       q.getElementType(), sumBytes(op->getOperands().drop_back())};
+  call.head = std::max(q.getDimSize(3), v.getDimSize(3));
+  return call;
 }
 
 namespace {

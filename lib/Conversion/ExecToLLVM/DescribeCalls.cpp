@@ -40,6 +40,8 @@ struct Call : CallDescription {
     list.set("flops", b.getI64IntegerAttr(flops));
     if (!products.empty())
       list.set("products", b.getDenseI64ArrayAttr(products));
+    if (head)
+      list.set("head", b.getI64IntegerAttr(head));
     return list.getDictionary(context);
   }
 };

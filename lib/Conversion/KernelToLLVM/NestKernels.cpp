@@ -56,9 +56,12 @@ struct NestKernels : impl::NestKernelsBase<NestKernels> {
         return WalkResult::interrupt();
       }
       llvm::TypeSwitch<Operation *>(op).Case<exec::LaunchOp, exec::UpdateOp, exec::MapOp>(refer);
-      for (StringRef name : graph::kUpdateKernelAttrs)
-        if (auto kernel = op->getAttrOfType<SymbolRefAttr>(name))
-          op->setAttr(name, find(kernel));
+      if (graph::UpdateFunctions functions = graph::getFunctions(op); functions.kernel) {
+        for (SymbolRefAttr *kernel : functions.kernels())
+          if (*kernel)
+            *kernel = find(*kernel);
+        graph::setFunctions(op, functions);
+      }
       return WalkResult::advance();
     });
     if (walked.wasInterrupted())

@@ -184,7 +184,7 @@ void Packer::packIn(ProgramOp program) {
       auto ref = cast<RefAttr>(run.getBuffers()[site.argument]);
       RefAttr &place = places[weight];
       if (!place) {
-        BufferOp buffer = out.bufferNamed(ref.getBuffer());
+        BufferOp buffer = out.bufferOf(ref);
         place = out.ref(out.buffer(*buffer.getOf() + ".packed." + Twine(places.size() - 1), site.packed,
                                    BufferKind::Packed));
       }

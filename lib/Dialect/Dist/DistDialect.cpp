@@ -58,6 +58,9 @@ void DistDialect::initialize() {
 
 int64_t BucketOp::getRanks() { return getGrid(*this).count(getAxes().getParts()); }
 
+/// What checkpoints and the runtime call the copy of parameters that is updated.
+static constexpr llvm::StringLiteral kMaster = "master";
+
 LogicalResult BucketOp::verify() {
   int64_t end = 0;
   for (auto range : getRanges().getAsRange<RangeAttr>()) {
@@ -73,6 +76,11 @@ LogicalResult BucketOp::verify() {
       static_cast<int64_t>(getElements()) >= end + kGranule)
     return emitOpError("has ") << getElements() << " elements, expected " << end
                                << " rounded up to a multiple of " << kGranule;
+  if (auto states = getStates())
+    for (auto state : states->getAsRange<StateAttr>())
+      if (state.getRole() == kMaster)
+        return emitOpError("keeps ") << state << ", expected another name: " << kMaster
+                                     << " is the copy of the parameters";
   if (getZero() < 0 || getZero() > 3)
     return emitOpError("has zero stage ") << getZero() << ", expected 0 to 3";
   for (const AxisPart &part : getAxes().getParts())

@@ -125,10 +125,7 @@ LogicalResult dsopt::exec::verifySameMemories(ProgramOp first, ProgramOp other) 
   return diag;
 }
 
-static int64_t variantOf(ProgramOp program) {
-  auto variant = program->getAttrOfType<IntegerAttr>(kVariantAttr);
-  return variant ? variant.getInt() : 0;
-}
+static int64_t variantOf(ProgramOp program) { return program.getVariant().value_or(0); }
 
 SmallVector<int64_t> dsopt::exec::getVariants(ModuleOp module) {
   llvm::SmallVector<int64_t> sizes;
@@ -139,21 +136,10 @@ SmallVector<int64_t> dsopt::exec::getVariants(ModuleOp module) {
   return sizes;
 }
 
-ProgramKind dsopt::exec::kindOf(ProgramOp program) {
-  if (auto phase = program->getAttrOfType<StringAttr>(kPhaseAttr))
-    for (auto [name, kind] : llvm::zip_equal(kPhaseNames, kPhaseKinds))
-      if (phase.getValue() == name)
-        return kind;
-  return program->hasAttr(kEvaluatesAttr) ? ProgramKind::Evaluation
-         : program->hasAttr(kDelayedAttr) ? ProgramKind::DelayedStep
-         : program->hasAttr(kFrozenAttr)  ? ProgramKind::FrozenStep
-                                          : ProgramKind::Step;
-}
-
 SmallVector<ProgramOp> dsopt::exec::getPrograms(ModuleOp module, ProgramKind kind, int64_t variant) {
   SmallVector<ProgramOp> programs;
   for (auto program : module.getOps<ProgramOp>())
-    if (kindOf(program) == kind && variantOf(program) == variant)
+    if (program.getKind() == kind && variantOf(program) == variant)
       programs.push_back(program);
   llvm::sort(programs, [](ProgramOp a, ProgramOp b) { return a.getPosition() < b.getPosition(); });
   return programs;
@@ -164,9 +150,7 @@ SmallVector<SmallVector<ProgramOp>> dsopt::exec::getProgramLists(ModuleOp module
   SmallVector<int64_t> sizes = getVariants(module);
   sizes.insert(sizes.begin(), 0);
   for (int64_t size : sizes)
-    for (ProgramKind kind : {ProgramKind::Step, ProgramKind::Evaluation, ProgramKind::DelayedStep,
-                             ProgramKind::FrozenStep, ProgramKind::CompressedStep, ProgramKind::LocalStep,
-                             ProgramKind::JoinStep, ProgramKind::FirstFrozenStep})
+    for (ProgramKind kind : programKinds())
       if (SmallVector<ProgramOp> programs = getPrograms(module, kind, size); !programs.empty())
         lists.push_back(std::move(programs));
   return lists;

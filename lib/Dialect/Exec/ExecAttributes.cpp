@@ -71,12 +71,6 @@ static bool areTouches(Attribute value) {
 }
 static const AttributeKind kTouchesKind = {"an array of #exec.touch", areTouches};
 
-static bool isPhase(Attribute value) {
-  auto text = dyn_cast<StringAttr>(value);
-  return text && llvm::is_contained(kPhaseNames, text.getValue());
-}
-static const AttributeKind kPhaseKind = {"compressed, local, join or first", isPhase};
-
 static const AttributeKind kProductKind = {"a #exec.product", isAttribute<ProductAttr>};
 static const AttributeKind kBlockingKind = {"a #exec.blocking", isAttribute<BlockingAttr>};
 static const AttributeKind kGemmTableKind = {"a #exec.gemm_table", isAttribute<GemmTableAttr>};
@@ -84,9 +78,6 @@ static const AttributeKind kGemmTableKind = {"a #exec.gemm_table", isAttribute<G
 static constexpr llvm::StringLiteral kCalls[] = {"a call of a segment"};
 static bool isCall(Operation *op) { return isa<LaunchOp, RuntimeCallOpInterface>(op); }
 static constexpr llvm::StringLiteral kAction[] = {"an action"};
-static constexpr llvm::StringLiteral kProgram[] = {"exec.program"};
-static constexpr llvm::StringLiteral kMemory[] = {"exec.memory"};
-static constexpr llvm::StringLiteral kBuffer[] = {"exec.buffer"};
 
 using On = AttributePlace;
 static const AttributeRow kAttributes[] = {
@@ -110,19 +101,8 @@ static const AttributeRow kAttributes[] = {
     {kBuiltWithAttr, On::Module, kDictionaryKind},
     {kVariantAttr, On::Module, kCountKind},
     {kVariantAttr, On::Function, kCountKind},
-    {kVariantAttr, On::Operation, kCountKind, kProgram},
-    {kEvaluatesAttr, On::Operation, kUnitKind, kProgram},
-    {kDelayedAttr, On::Operation, kUnitKind, kProgram},
-    {kFrozenAttr, On::Operation, kUnitKind, kProgram},
-    {kPhaseAttr, On::Operation, kPhaseKind, kProgram},
-    {kLiveAttr, On::Operation, kCountsKind, kMemory},
-    {kTrafficAttr, On::Operation, kCountsKind, kProgram},
-    {kLogicalAttr, On::Operation, kCountsKind, kProgram},
-    {kBetweenNodesAttr, On::Operation, kCountsKind, kProgram},
-    {kCopiedAttr, On::Operation, kCountsKind, kProgram},
     {kChangesAttr, On::Operation, kSymbolsKind, kAction, isAction},
     {kTouchesAttr, On::Operation, kTouchesKind, kAction, isAction},
-    {kPayloadAttr, On::Operation, kCountKind, kBuffer},
     {kAccessAttr, On::Argument, kAccessKind},
     {kParameterAttr, On::Argument, kSymbolKind},
     {kGradientAttr, On::Argument, kSymbolKind},

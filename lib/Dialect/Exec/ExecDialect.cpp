@@ -178,12 +178,13 @@ LogicalResult ProgramOp::verify() {
     if (memories.empty())
       return buffer.emitOpError("is in no memory: expected its program to have one");
   }
-  llvm::DenseMap<std::tuple<int, Attribute, int64_t>, BufferOp> roles;
+  llvm::DenseMap<std::tuple<int, Attribute, Attribute, int64_t>, BufferOp> roles;
   for (auto buffer : getBody().front().getOps<BufferOp>()) {
     if (!buffer.getRole())
       continue;
-    auto [other, isNew] = roles.try_emplace(
-        {(int)*buffer.getRole(), buffer.getOfAttr(), (int64_t)buffer.getUse().value_or(0)}, buffer);
+    auto [other, isNew] = roles.try_emplace({(int)*buffer.getRole(), buffer.getStateAttr(),
+                                             buffer.getOfAttr(), (int64_t)buffer.getUse().value_or(0)},
+                                            buffer);
     if (isNew)
       continue;
     InFlightDiagnostic diag = buffer.emitOpError("has the role of ")
@@ -271,6 +272,10 @@ static LogicalResult verifyRole(BufferOp buffer, MemRefType type) {
   if (buffer.getUse().has_value() != ofUse)
     return buffer.emitOpError(ofUse ? "is an accumulator of no use" : "is of a use")
            << ", expected the use of an accumulator";
+  bool isState = role == BufferRole::State || role == BufferRole::Kept;
+  if (buffer.getState().has_value() != isState)
+    return buffer.emitOpError(isState ? "is a state without its name" : "has the name of a state")
+           << ", expected the name of a state, or of what is kept";
   if (!role)
     return success();
   bool ofBucket = *role != BufferRole::Seed && *role != BufferRole::Scalars && *role != BufferRole::Staging;
@@ -282,13 +287,15 @@ static LogicalResult verifyRole(BufferOp buffer, MemRefType type) {
     return buffer.emitOpError("has the role ") << stringifyBufferRole(*role) << ", expected it persistent";
   int64_t rank = *role == BufferRole::Seed ? 0 : 1;
   Type element = type.getElementType();
-  bool fits = *role == BufferRole::Staging ? element.isInteger(8)
-              : ofBucket                   ? isa<FloatType>(element)
-                                           : element.isF32();
+  bool fits = *role == BufferRole::Kept      ? element.isIntOrFloat()
+              : *role == BufferRole::Staging ? element.isInteger(8)
+              : ofBucket                     ? isa<FloatType>(element)
+                                             : element.isF32();
   if (type.getRank() != rank || !fits)
     return buffer.emitOpError("has the role ")
            << stringifyBufferRole(*role) << " and type " << type << ", expected "
            << (*role == BufferRole::Seed      ? "one f32"
+               : *role == BufferRole::Kept    ? "numbers in one dimension"
                : *role == BufferRole::Staging ? "bytes (i8) in one dimension"
                                               : "floats in one dimension");
   return success();

@@ -1,12 +1,9 @@
 //===- GraphAttributes.cpp - the graph dialect's attributes on others -----===//
 
-#include "dsopt/Dialect/Graph/Branch.h"
-#include "dsopt/Dialect/Graph/Derivatives.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/Metrics.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/AttributeTable.h"
-#include "dsopt/Interfaces/Interfaces.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -17,64 +14,27 @@ static const AttributeKind kIterateKind = {
     "what a kernel runs over: #graph.iteration<rows>, <columns> or <flat>", isAttribute<IterationAttr>};
 static const AttributeKind kMetricKind = {"a metric: #graph.metric<\"NAME\", COMBINE>",
                                           isAttribute<MetricAttr>};
-static const AttributeKind kKernelKind = {"a kernel's symbol", isAttribute<SymbolRefAttr>};
 
 static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call"};
-static constexpr llvm::StringLiteral kParameter[] = {"graph.parameter"};
-static constexpr llvm::StringLiteral kBranching[] = {"graph.where", "graph.parameter"};
-static constexpr llvm::StringLiteral kGather[] = {"graph.gather"};
-static constexpr llvm::StringLiteral kOptimizers[] = {"an optimizer's operation"};
-static bool isOptimizer(Operation *op) { return isa<OptimizerOpInterface>(op); }
 
 using On = AttributePlace;
 static const AttributeRow kAttributes[] = {
-    {kBlockAttr, On::Function, kCountKind},
-    {kBlockAttr, On::Operation, kCountKind, kComputing},
-    {kPhaseAttr, On::Function, kPhaseKind},
-    {kPhaseAttr, On::Operation, kPhaseKind, kComputing},
-    {kIterateAttr, On::Function, kIterateKind},
-    {kRangeAttr, On::Function, kExtentsKind},
-    {kInPlaceAttr, On::Function, kExtentsKind},
-    {kKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
-    {kDirectionKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
-    {kFrozenKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
-    {kLocalKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
-    {kLocalDirectionKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
-    {kJoinKernelAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
-    {kOffsetAttr, On::Function, kCountKind},
-    {kMatrixFunctionAttr, On::Operation, kKernelKind, kOptimizers, isOptimizer},
-    {kMatrixUpdateAttr, On::Function, kUnitKind},
-    {kWholeStateAttr, On::Argument, kTextKind},
-    {kPaddingIndexAttr, On::Operation, kIntegerKind, kGather},
-    {kStorageAttr, On::Operation, kTypeKind, kParameter},
-    {kLrScaleAttr, On::Operation, kFactorKind, kParameter},
-    {kDecayScaleAttr, On::Operation, kFactorKind, kParameter},
-    {kBranchAttr, On::Operation, kUnitKind, kBranching},
-    {kPartOfAttr, On::Operation, kSymbolKind, kParameter},
-    {kPartBeginAttr, On::Operation, kCountKind, kParameter},
-    {kStatisticAttr, On::Operation, kUnitKind, kParameter},
-    {kStatisticAttr, On::Result, kSymbolKind},
-    {kMomentumAttr, On::Result, kFactorKind},
-    {kSequentialAttr, On::Result, kUnitKind},
-    {kMetricAttr, On::Result, kMetricKind},
-    {kOutputAttr, On::Result, kTextKind},
-    {kPredictionAttr, On::Result, kTextKind},
-    {kShapeAttr, On::Result, kExtentsKind},
-    {kNameAttr, On::Argument, kTextKind},
-    {kNameAttr, On::Result, kTextKind},
-    {kSeedAttr, On::Argument, kUnitKind},
-    {kContextAttr, On::Argument, kUnitKind},
-    {kSourceAttr, On::Argument, kTypeKind},
-    {kBoundAttr, On::Argument, kIntegerKind},
-    {kLeastAttr, On::Argument, kIntegerKind},
-    {kLabelAttr, On::Argument, kUnitKind},
-    {kIgnoreIndexAttr, On::Argument, kIntegerKind},
-    {kBlocksAttr, On::Module, kCountKind},
-    {kModelTypeAttr, On::Module, kTypeKind},
-    {kModelAttr, On::Module, kTextKind},
-    {kModelFolderAttr, On::Module, kTextKind},
-    {kWeightsFolderAttr, On::Module, kTextKind},
-    {kUntieAttr, On::Module, kTextsKind},
+    {kBlockAttr, On::Function, kCountKind},       {kBlockAttr, On::Operation, kCountKind, kComputing},
+    {kPhaseAttr, On::Function, kPhaseKind},       {kPhaseAttr, On::Operation, kPhaseKind, kComputing},
+    {kIterateAttr, On::Function, kIterateKind},   {kRangeAttr, On::Function, kExtentsKind},
+    {kInPlaceAttr, On::Function, kExtentsKind},   {kOffsetAttr, On::Function, kCountKind},
+    {kMatrixUpdateAttr, On::Function, kUnitKind}, {kWholeStateAttr, On::Argument, kTextKind},
+    {kStatisticAttr, On::Result, kSymbolKind},    {kMomentumAttr, On::Result, kFactorKind},
+    {kSequentialAttr, On::Result, kUnitKind},     {kMetricAttr, On::Result, kMetricKind},
+    {kOutputAttr, On::Result, kTextKind},         {kPredictionAttr, On::Result, kTextKind},
+    {kShapeAttr, On::Result, kExtentsKind},       {kNameAttr, On::Argument, kTextKind},
+    {kNameAttr, On::Result, kTextKind},           {kSeedAttr, On::Argument, kUnitKind},
+    {kContextAttr, On::Argument, kUnitKind},      {kSourceAttr, On::Argument, kTypeKind},
+    {kBoundAttr, On::Argument, kIntegerKind},     {kLeastAttr, On::Argument, kIntegerKind},
+    {kLabelAttr, On::Argument, kUnitKind},        {kIgnoreIndexAttr, On::Argument, kIntegerKind},
+    {kBlocksAttr, On::Module, kCountKind},        {kModelTypeAttr, On::Module, kTypeKind},
+    {kModelAttr, On::Module, kTextKind},          {kModelFolderAttr, On::Module, kTextKind},
+    {kWeightsFolderAttr, On::Module, kTextKind},  {kUntieAttr, On::Module, kTextsKind},
 };
 
 LogicalResult GraphDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {

@@ -24,7 +24,7 @@ BranchUpdateOp graph::buildBranchUpdate(OpBuilder &builder, Operation *update, V
   auto adam = dyn_cast<AdamOp>(update);
   return BranchUpdateOp::create(builder, update->getLoc(), operands[0].getType(), ValueRange(kept).getTypes(),
                                 update->getName().stripDialect(), operands[0], operands[1], kept,
-                                operands.back(), adam && adam.getDecoupled());
+                                operands.back(), adam && adam.getDecoupled(), UpdateFunctionsAttr());
 }
 
 LogicalResult BranchUpdateOp::verify() {

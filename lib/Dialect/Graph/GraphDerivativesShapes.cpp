@@ -169,7 +169,7 @@ Value scatterSlices(GatherOp op, Value grad, GradientBuilder &g) {
 }
 LogicalResult gradient(GatherOp op, GradientBuilder &g) {
   Value grad = g.grad();
-  if (auto row = op->getAttrOfType<IntegerAttr>(kPaddingIndexAttr)) {
+  if (IntegerAttr row = op.getPaddingIndexAttr()) {
     // One condition for each slice that is looked up.
     auto indices = cast<RankedTensorType>(op.getIndices().getType());
     SmallVector<int64_t> shape(cast<RankedTensorType>(grad.getType()).getRank(), 1);
@@ -217,7 +217,7 @@ LogicalResult gradient(GatherElementsOp op, GradientBuilder &g) {
   return success();
 }
 LogicalResult gradient(GatherGradOp op, GradientBuilder &g) {
-  g.set(0, g.make<GatherOp>(g.grad(), op.getIndices(), op.getAxis()));
+  g.set(0, g.make<GatherOp>(g.grad(), op.getIndices(), op.getAxis(), IntegerAttr()));
   return success();
 }
 

@@ -25,7 +25,7 @@ Value scatterRows(ScatterOp op, Value data, Value updates, ScatterMode mode, Gra
   return g.make<ScatterOp>(data, op.getIndices(), updates, mode);
 }
 Value gatherRows(ScatterOp op, Value data, GradientBuilder &g) {
-  return g.make<GatherOp>(data, op.getIndices(), 0);
+  return g.make<GatherOp>(data, op.getIndices(), 0, IntegerAttr());
 }
 
 /// The chosen element takes the gradient; equal ones share it. The result is made anew from the very values

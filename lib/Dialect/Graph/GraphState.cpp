@@ -13,8 +13,26 @@ static constexpr int64_t kChunkBytes = 1 << 20;
 
 Type dsopt::graph::storedType(ParameterOp parameter) {
   auto type = cast<RankedTensorType>(parameter.getType());
-  auto storage = parameter->getAttrOfType<TypeAttr>(kStorageAttr);
-  return storage ? RankedTensorType::get(type.getShape(), storage.getValue()) : type;
+  auto storage = parameter.getStorage();
+  return storage ? RankedTensorType::get(type.getShape(), *storage) : type;
+}
+
+/// The attribute that each rule's operation has.
+static constexpr llvm::StringLiteral kFunctions = "functions";
+
+UpdateFunctions dsopt::graph::getFunctions(Operation *rule) {
+  auto functions = rule->getAttrOfType<UpdateFunctionsAttr>(kFunctions);
+  if (!functions)
+    return {};
+  return {functions.getKernel(), functions.getDirection(),      functions.getFrozen(),
+          functions.getLocal(),  functions.getLocalDirection(), functions.getJoin(),
+          functions.getMatrix()};
+}
+
+void dsopt::graph::setFunctions(Operation *rule, const UpdateFunctions &functions) {
+  rule->setAttr(kFunctions, UpdateFunctionsAttr::get(
+                                rule->getContext(), functions.kernel, functions.direction, functions.frozen,
+                                functions.local, functions.localDirection, functions.join, functions.matrix));
 }
 
 std::optional<Phase> dsopt::graph::getPhase(Operation *op) {
@@ -54,6 +72,15 @@ LogicalResult ParameterOp::verify() {
     return emitOpError("has ") << bytes << " bytes, expected " << expected << " for " << getType();
   if (offset < 0)
     return emitOpError("is at offset ") << offset << ", expected at least 0";
+  if (auto storage = getStorage(); storage && !isa<FloatType>(*storage))
+    return emitOpError("is stored as ") << *storage << ", expected floats";
+  if (getPartOf().has_value() != getPartBegin().has_value())
+    return emitOpError(getPartOf() ? "is part of " : "begins in no parameter")
+           << (getPartOf() ? ("@" + *getPartOf() + " without its first element there").str() : "")
+           << ", expected both part_of and part_begin of a tile";
+  for (auto factor : {learningRateFactor(), decayFactor()})
+    if (!(factor >= 0))
+      return emitOpError("has a factor ") << factor << ", expected at least 0";
   if (auto fileBytes = getFileBytes(); fileBytes && offset + bytes > (int64_t)*fileBytes)
     return emitOpError("ends at byte ") << offset + bytes << " of a file of " << *fileBytes << " bytes";
   if (auto chunks = getChunks(); chunks && chunks->size() != (uint64_t)llvm::divideCeil(bytes, kChunkBytes))

@@ -121,7 +121,7 @@ static LogicalResult where(NodeBuilder &n) {
       return n.error() << "is a branch by a condition of type " << Emitter::typeOf(condition)
                        << ", expected one element";
     if (auto where = chosen.getDefiningOp<graph::WhereOp>())
-      where->setAttr(graph::kBranchAttr, n.e.builder.getUnitAttr());
+      where.setBranch(true);
   }
   return n.set(0, chosen);
 }

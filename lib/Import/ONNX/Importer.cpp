@@ -207,7 +207,8 @@ LogicalResult Importer::makeFunction() {
   SmallVector<Type> arguments;
   for (RankedTensorType type : *types)
     arguments.push_back(RankedTensorType::get(type.getShape(), computedType(type.getElementType())));
-  function = func::FuncOp::create(builder, location, "forward", builder.getFunctionType(arguments, {}));
+  function = func::FuncOp::create(builder, location, graph::kForwardFunction,
+                                  builder.getFunctionType(arguments, {}));
   Block *body = function.addEntryBlock();
   for (auto [i, input] : llvm::enumerate(inputs)) {
     function.setArgAttr(i, graph::kNameAttr, builder.getStringAttr(input->name()));
@@ -405,7 +406,7 @@ void Importer::addStatistics(SmallVectorImpl<mlir::Value> &results) {
   for (const Emitter::Statistic &statistic : emitter.statistics) {
     graph::ParameterOp parameter = statistic.parameter;
     results.push_back(statistic.value);
-    parameter->setAttr(graph::kStatisticAttr, emitter.builder.getUnitAttr());
+    parameter.setStatistic(true);
   }
 }
 
@@ -461,7 +462,7 @@ LogicalResult Importer::finish(ArrayRef<mlir::Value> results) {
   llvm::StringSet<> read;
   function.walk([&](graph::ReadOp op) { read.insert(op.getState()); });
   for (auto parameter : llvm::make_early_inc_range(module.getOps<graph::ParameterOp>()))
-    if (!read.contains(parameter.getSymName()) && !parameter->hasAttr(graph::kStatisticAttr))
+    if (!read.contains(parameter.getSymName()) && !parameter.getStatistic())
       parameter.erase();
   function->moveBefore(module.getBody(), module.getBody()->end());
   if (options.returns == Returns::Loss || options.triesAll)

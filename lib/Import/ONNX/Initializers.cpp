@@ -219,7 +219,7 @@ FailureOr<Extent> Initializers::spill(StringRef bytes) {
 std::string Initializers::symbolOf(StringRef name) {
   std::string symbol = name.str();
   auto isTaken = [&] {
-    return symbol == "forward" || symbols.contains(symbol) ||
+    return symbol == graph::kForwardFunction || symbols.contains(symbol) ||
            (symbol != name && file.findInitializer(symbol) >= 0);
   };
   while (isTaken())
@@ -283,7 +283,9 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
       builder.getI64IntegerAttr(bytes), fileBytes, chunks, unit(!trained),
       trained ? StringAttr() : builder.getStringAttr(rule.why), unit(rule.role == Role::Constant),
       symbol == name ? StringAttr() : builder.getStringAttr(name),
-      isNarrow(element) ? TypeAttr::get(element) : TypeAttr());
+      isNarrow(element) ? TypeAttr::get(element) : TypeAttr(), /*storage=*/nullptr, /*lr_scale=*/nullptr,
+      /*decay_scale=*/nullptr, /*statistic=*/nullptr, /*branch=*/nullptr, /*part_of=*/nullptr,
+      /*part_begin=*/nullptr);
 }
 
 void warnOfMergedInitializers(ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes, Location location) {

@@ -289,7 +289,7 @@ bool Inspector::tryImport() {
   FailureOr<OwningOpRef<ModuleOp>> imported = importONNX(*location.getContext(), tried);
   if (failed(imported))
     return false;
-  auto forward = (*imported)->lookupSymbol<func::FuncOp>("forward");
+  auto forward = (*imported)->lookupSymbol<func::FuncOp>(graph::kForwardFunction);
   auto sizesOf = [](Type type) {
     ArrayRef<int64_t> shape = cast<RankedTensorType>(type).getShape();
     return std::vector<int64_t>(shape.begin(), shape.end());

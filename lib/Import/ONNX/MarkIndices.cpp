@@ -30,7 +30,7 @@ LogicalResult dsopt::onnx_import::markPadding(ModuleOp module, const ImportOptio
       if (row < 0 || row >= rows)
         result = module.emitError("-padding-index=")
                  << parameter.getModelName() << "=" << row << ": the embedding has " << rows << " rows";
-      gather->setAttr(graph::kPaddingIndexAttr, Builder(module.getContext()).getI64IntegerAttr(row));
+      gather.setPaddingIndex(row);
     });
     if (failed(result))
       return failure();

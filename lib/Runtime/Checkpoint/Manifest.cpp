@@ -59,7 +59,7 @@ std::string dsopt::runtime::drawRunName() {
   return hex(first) + hex(word());
 }
 
-static Json describeTensors(const std::vector<Parameter> &tensors) {
+static Json describe(const std::vector<Parameter> &tensors) {
   Json rows = Json::array();
   for (const Parameter &tensor : tensors) {
     Json hashes = Json::array();
@@ -94,7 +94,7 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
                  {"kernel_table", m.kernelTable},
                  {"decay_steps", m.decaySteps},
                  {"options", m.options},
-                 {"tensors", describeTensors(m.tensors)}};
+                 {"tensors", describe(m.tensors)}};
   if (m.decayGiven)
     object["decay_given"] = true;
   if (!m.dataPlace.empty())
@@ -112,7 +112,7 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
   if (m.lineage.parentStep >= 0)
     object["parent"] = {{"run", m.lineage.parent}, {"step", m.lineage.parentStep}};
   if (!m.ranks.layout.empty())
-    object["ranks"] = {{"layout", m.ranks.layout}, {"tensors", describeTensors(m.ranks.tensors)}};
+    object["ranks"] = {{"layout", m.ranks.layout}, {"tensors", describe(m.ranks.tensors)}};
   std::string body = object.dump();
   std::string text =
       "{\"manifest\":" + body + ",\"xxh3\":\"" + hex(XXH3_64bits(body.data(), body.size())) + "\"}\n";

@@ -11,7 +11,7 @@
 using namespace dsopt::runtime;
 
 /// "12 tensors, 3.2 MB, run 1f.., on from step 4 of 2e..".
-static std::string describeManifest(const Manifest &manifest) {
+static std::string describe(const Manifest &manifest) {
   int64_t bytes = 0;
   for (const std::vector<Parameter> *tensors : {&manifest.tensors, &manifest.ranks.tensors})
     for (const Parameter &tensor : *tensors)
@@ -37,7 +37,7 @@ int dsopt::runtime::checkCheckpoints(const std::string &path) {
     try {
       Manifest manifest = inspectCheckpoint(checkpoint);
       verifyState(checkpoint, manifest, &pool);
-      std::printf("%s: good (%s)\n", checkpoint.c_str(), describeManifest(manifest).c_str());
+      std::printf("%s: good (%s)\n", checkpoint.c_str(), describe(manifest).c_str());
     } catch (const Error &error) {
       std::printf("%s: bad: %s\n", checkpoint.c_str(), error.what());
       status = std::max(status, error.status);

@@ -23,16 +23,12 @@ static const char *nameOf(const char *key) {
 
 const std::vector<OptionRow> &dsopt::runtime::optionTable() {
   static const std::vector<OptionRow> table = {
-#define DSOPT_OPTION(name, use, kept, kind, form, byDefault, group, state, help)                             \
-  {nameOf(#name),                                                                                            \
-   OptionUse::use,                                                                                           \
-   OptionKept::kept,                                                                                         \
-   OptionKind::kind,                                                                                         \
-   form,                                                                                                     \
-   byDefault,                                                                                                \
-   group,                                                                                                    \
-   OptionState::state,                                                                                       \
-   help},
+#define DSOPT_OPTION(name, use, kept, ranks, kind, form, byDefault, group, state, help)                      \
+  {nameOf(#name),      OptionUse::use,                                                                       \
+   OptionKept::kept,   AmongRanks::ranks,                                                                    \
+   OptionKind::kind,   form,                                                                                 \
+   byDefault,          group,                                                                                \
+   OptionState::state, help},
 #include "dsopt/Runtime/Options.def"
   };
   return table;
@@ -468,14 +464,6 @@ std::string ParsedOptions::meaning(const OptionRow &row) const {
   default:
     return value.empty() ? "not given" : value;
   }
-}
-
-AmongRanks dsopt::runtime::amongRanks(const std::string &name) {
-  static const std::set<std::string> contents = {"data", "eval-data", "weights", "steps", "epochs", "run-on"};
-  static const std::set<std::string> own = {"log",        "log-every", "trace",     "compare",
-                                            "quiet",      "threads",   "nvme-path", "aio",
-                                            "cuda-graph", "launcher",  "insecure"};
-  return contents.count(name) ? AmongRanks::Contents : own.count(name) ? AmongRanks::Own : AmongRanks::Equal;
 }
 
 double ParsedOptions::number(const std::string &name, double otherwise) const {

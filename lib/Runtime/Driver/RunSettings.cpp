@@ -338,7 +338,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.quiet = options.has("quiet");
   settings.insecure = options.has("insecure");
   for (const OptionRow &row : optionTable())
-    if (row.use == OptionUse::Run && amongRanks(row.name) == AmongRanks::Equal)
+    if (row.use == OptionUse::Run && row.ranks == AmongRanks::Equal)
       settings.alike.push_back({row.name, options.meaning(row)});
   struct stat info;
   if (std::string path = options.text("weights"); !path.empty()) {

@@ -161,7 +161,8 @@ LogicalResult PlanMemory::plan(ArrayRef<ProgramOp> programs, LifeAnalysis &analy
   FailureOr<PositionPlan> plan = planPosition(programs, analysis);
   if (failed(plan))
     return failure();
-  int64_t limit = takeOption(getOperation(), "device_memory", budget, /*unset=*/0, 0);
+  giveOption(getOperation(), "device_memory", budget, /*unset=*/0);
+  int64_t limit = options::device_memory(getOperation());
   Builder builder(&getContext());
   for (auto [index, memory] : llvm::enumerate(plan->memories)) {
     for (auto [life, packing] : llvm::zip(plan->lives, memory.packings))
@@ -197,7 +198,7 @@ void PlanMemory::describeUse(MemoryOp op, int64_t arena, const Peak &peak) {
   }
   memory["padding"] = arena - sum;
   memory["total"] = arena;
-  op->setAttr(kLiveAttr, toDictionary(&getContext(), memory));
+  op.setLiveAttr(toDictionary(&getContext(), memory));
 }
 
 void PlanMemory::describeTraffic(ProgramOp program, AccessAnalysis &analysis) {
@@ -205,13 +206,13 @@ void PlanMemory::describeTraffic(ProgramOp program, AccessAnalysis &analysis) {
   sent.bytes.try_emplace("padding", 0);
   for (Traffic kind : {Traffic::AllGather, Traffic::ReduceScatter, Traffic::SendRecv, Traffic::Tied})
     sent.bytes.try_emplace(stringifyTraffic(kind), 0);
-  program->setAttr(kTrafficAttr, toDictionary(&getContext(), sent.bytes));
+  program.setTrafficAttr(toDictionary(&getContext(), sent.bytes));
   if (!sent.logical.empty())
-    program->setAttr(kLogicalAttr, toDictionary(&getContext(), sent.logical));
+    program.setLogicalAttr(toDictionary(&getContext(), sent.logical));
   if (!sent.betweenNodes.empty())
-    program->setAttr(kBetweenNodesAttr, toDictionary(&getContext(), sent.betweenNodes));
+    program.setBetweenNodesAttr(toDictionary(&getContext(), sent.betweenNodes));
   if (std::map<StringRef, int64_t> copied = countCopies(program, analysis); !copied.empty())
-    program->setAttr(kCopiedAttr, toDictionary(&getContext(), copied));
+    program.setCopiedAttr(toDictionary(&getContext(), copied));
 }
 
 void PlanMemory::runOnOperation() {

@@ -33,8 +33,9 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   void runOnOperation() override {
     ModuleOp module = getOperation();
     symbols.emplace(module);
-    graph::makeWay(*symbols, kUpdateFunction);
-    asked = takeOption(module, "optimizer", StringRef(optimizer), "adamw");
+    graph::makeWay(*symbols, graph::kUpdateFunction);
+    giveOption(module, "optimizer", StringRef(optimizer));
+    asked = options::optimizer(module);
     FailureOr<Optimizer> chosen = choose(asked);
     if (failed(chosen) || failed(groupParameters()))
       return signalPassFailure();
@@ -55,10 +56,11 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     auto builder = OpBuilder::atBlockEnd(module.getBody());
     Location loc = module.getLoc();
     auto scalars = RankedTensorType::get({DSOPT_SCALARS}, builder.getF32Type());
-    auto update = func::FuncOp::create(builder, loc, kUpdateFunction, builder.getFunctionType({scalars}, {}));
+    auto update =
+        func::FuncOp::create(builder, loc, graph::kUpdateFunction, builder.getFunctionType({scalars}, {}));
     OpBuilder body = OpBuilder::atBlockEnd(update.addEntryBlock());
     builder.setInsertionPoint(update);
-    if (Operation *microBatch = module.lookupSymbol(kMicroBatchFunction))
+    if (Operation *microBatch = module.lookupSymbol(graph::kMicroBatchFunction))
       builder.setInsertionPoint(microBatch);
     for (auto parameter : module.getOps<graph::ParameterOp>()) {
       if (parameter.getFrozen())
@@ -102,7 +104,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   llvm::DenseMap<StringAttr, HiddenMatrix> matrices; ///< that a rule of matrices alone updates
 
   LogicalResult findMatrices() {
-    if (auto function = getOperation().lookupSymbol<func::FuncOp>(kMicroBatchFunction))
+    if (auto function = getOperation().lookupSymbol<func::FuncOp>(graph::kMicroBatchFunction))
       matrices = findHiddenMatrices(function);
     for (StringRef glob : options::muon_except(getOperation()))
       if (failed(forMatches("muon-except", glob, [&](graph::ParameterOp parameter) {
@@ -147,7 +149,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     };
     SmallVector<Value> states = llvm::map_to_vector(chosen.rule->getStates(type.getElementType()), keep);
     Operation *updated = chosen.rule->buildUpdate(body, loc, value, sum, states, scalars, chosen.attributes);
-    if (parameter->hasAttr(graph::kBranchAttr)) {
+    if (parameter.getBranch()) {
       auto more = graph::branchStates(updated);
       // What stands beside a rule of matrices goes by a learning rate of its own.
       if (!more || !llvm::is_contained(chosen.rule->getOptimizers(), asked))
@@ -179,13 +181,13 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
 
   /// Sets the factors of learning rate and decay of the parameters that the lists name.
   LogicalResult groupParameters() {
-    if (failed(scaleParameters("lr_scale", graph::kLrScaleAttr)) ||
-        failed(scaleParameters("decay_scale", graph::kDecayScaleAttr)))
+    if (failed(scaleParameters("lr_scale", &graph::ParameterOp::setLrScaleAttr)) ||
+        failed(scaleParameters("decay_scale", &graph::ParameterOp::setDecayScaleAttr)))
       return failure();
     Builder builder(&getContext());
     for (StringRef entry : options::no_decay(getOperation())) {
       auto exempt = [&](graph::ParameterOp parameter) {
-        parameter->setAttr(graph::kDecayScaleAttr, builder.getF64FloatAttr(0));
+        parameter.setDecayScaleAttr(builder.getF64FloatAttr(0));
       };
       if (entry == "rank1") {
         for (auto parameter : getOperation().getOps<graph::ParameterOp>())
@@ -199,7 +201,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
   }
 
   /// Sets a factor of the parameters that a list of GLOB=X names.
-  LogicalResult scaleParameters(StringRef option, StringRef attribute) {
+  LogicalResult scaleParameters(StringRef option, void (graph::ParameterOp::*set)(FloatAttr)) {
     Builder builder(&getContext());
     std::string spelled = option.str();
     llvm::replace(spelled, '_', '-');
@@ -211,7 +213,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
         return getOperation().emitError("-")
                << spelled << " got '" << entry << "', expected GLOB=X with a number X >= 0";
       if (failed(forMatches(spelled, glob, [&, scale = scale](graph::ParameterOp parameter) {
-            parameter->setAttr(attribute, builder.getF64FloatAttr(scale));
+            (parameter.*set)(builder.getF64FloatAttr(scale));
           })))
         return failure();
     }

@@ -456,7 +456,7 @@ private:
 struct AttachMetrics : public dsopt::impl::AttachMetricsBase<AttachMetrics> {
   using AttachMetricsBase::AttachMetricsBase;
   void runOnOperation() override {
-    auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
+    auto forward = getOperation().lookupSymbol<func::FuncOp>(graph::kForwardFunction);
     if (!forward || !forward.getBody().hasOneBlock()) {
       getOperation().emitError("attach-metrics expects a function @forward with one body");
       return signalPassFailure();

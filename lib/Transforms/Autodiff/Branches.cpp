@@ -19,7 +19,7 @@ Branches::Branches(func::FuncOp function, function_ref<bool(OpOperand &)> passes
     : nodes{{~0u, kNever, kNever}, {~0u, kAlways, kAlways}} {
   Operation *terminator = function.front().getTerminator();
   for (auto where : function.getOps<graph::WhereOp>())
-    if (where->hasAttr(graph::kBranchAttr))
+    if (where.getBranch())
       conditionOf(where);
   if (!any())
     return;
@@ -31,7 +31,7 @@ Branches::Branches(func::FuncOp function, function_ref<bool(OpOperand &)> passes
                             : passes(use)      ? reaches(user)
                                                : kNever;
       auto where = dyn_cast<graph::WhereOp>(user);
-      if (where && where->hasAttr(graph::kBranchAttr) && use.getOperandNumber() > 0) {
+      if (where && where.getBranch() && use.getOperandNumber() > 0) {
         Condition taken = conditionOf(where);
         condition =
             use.getOperandNumber() == 1 ? choose(taken, condition, kNever) : choose(taken, kNever, condition);

@@ -1,6 +1,6 @@
 //===- Branches.h - which values a step reaches -----------------*- C++ -*-===//
 //
-// A where with graph::kBranchAttr is what a model's `if` became: both sides are computed, and the loss
+// A where that is a `branch` is what a model's `if` became: both sides are computed, and the loss
 // depends on one of them. Of each value, under which conditions the loss depends on it. Private to this
 // folder.
 //

@@ -106,8 +106,8 @@ private:
       }
     for (auto parameter : module.getOps<graph::ParameterOp>())
       if (isInBranch(parameter.getSymNameAttr()))
-        parameter->setAttr(graph::kBranchAttr, builder.getUnitAttr());
-    module.walk([](graph::WhereOp where) { where->removeAttr(graph::kBranchAttr); });
+        parameter.setBranch(true);
+    module.walk([](graph::WhereOp where) { where.setBranch(false); });
   }
 
   bool isInBranch(StringAttr parameter) const {
@@ -153,8 +153,8 @@ private:
     unsigned position = function.getNumArguments();
     if (failed(function.insertArgument(position, loss.getType(), name, function.getLoc())))
       return failure();
-    graph::makeWay(symbols, kMicroBatchFunction);
-    function.setName(kMicroBatchFunction);
+    graph::makeWay(symbols, graph::kMicroBatchFunction);
+    function.setName(graph::kMicroBatchFunction);
     gradients[loss] = function.getArgument(position);
     return success();
   }
@@ -407,7 +407,7 @@ private:
 struct BuildBackward : public dsopt::impl::BuildBackwardBase<BuildBackward> {
   using BuildBackwardBase::BuildBackwardBase;
   void runOnOperation() override {
-    auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
+    auto forward = getOperation().lookupSymbol<func::FuncOp>(graph::kForwardFunction);
     if (!forward || !forward.getBody().hasOneBlock()) {
       getOperation().emitError("build-backward expects a function @forward with one body");
       return signalPassFailure();

@@ -76,7 +76,7 @@ struct BuildEvaluation : public dsopt::impl::BuildEvaluationBase<BuildEvaluation
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
+    auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
     if (!forward || !forward.getBody().hasOneBlock()) {
       module.emitError("build-evaluation expects a function @forward with one body");
       return signalPassFailure();
@@ -87,8 +87,8 @@ struct BuildEvaluation : public dsopt::impl::BuildEvaluationBase<BuildEvaluation
       module.insert(std::next(forward->getIterator()), evaluate);
     }
     SymbolTable symbols(module);
-    graph::makeWay(symbols, kEvaluateFunction);
-    evaluate.setName(kEvaluateFunction);
+    graph::makeWay(symbols, graph::kEvaluateFunction);
+    evaluate.setName(graph::kEvaluateFunction);
     for (auto loss : llvm::make_early_inc_range(evaluate.getOps<graph::LinearNllOp>()))
       keepNoLogits(loss);
     if (evaluate != forward) {

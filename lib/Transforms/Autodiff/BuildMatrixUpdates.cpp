@@ -15,7 +15,7 @@ using namespace dsopt;
 namespace {
 struct BuildMatrixUpdates : public dsopt::impl::BuildMatrixUpdatesBase<BuildMatrixUpdates> {
   void runOnOperation() override {
-    auto update = getOperation().lookupSymbol<func::FuncOp>(kUpdateFunction);
+    auto update = getOperation().lookupSymbol<func::FuncOp>(graph::kUpdateFunction);
     if (!update)
       return;
     symbols.emplace(getOperation());
@@ -26,7 +26,9 @@ struct BuildMatrixUpdates : public dsopt::impl::BuildMatrixUpdatesBase<BuildMatr
       FailureOr<func::FuncOp> function = functionOf(rule, update);
       if (failed(function))
         return signalPassFailure();
-      op.setAttr(graph::kMatrixFunctionAttr, FlatSymbolRefAttr::get(*function));
+      graph::UpdateFunctions functions;
+      functions.matrix = FlatSymbolRefAttr::get(*function);
+      graph::setFunctions(&op, functions);
     }
   }
 

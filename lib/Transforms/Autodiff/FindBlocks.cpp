@@ -51,7 +51,7 @@ struct FindBlocks : public dsopt::impl::FindBlocksBase<FindBlocks> {
   using FindBlocksBase::FindBlocksBase;
 
   void runOnOperation() override {
-    auto forward = getOperation().lookupSymbol<func::FuncOp>(kForwardFunction);
+    auto forward = getOperation().lookupSymbol<func::FuncOp>(graph::kForwardFunction);
     if (!forward || !forward.getBody().hasOneBlock()) {
       getOperation().emitError("find-blocks expects a function @forward with one body");
       return signalPassFailure();

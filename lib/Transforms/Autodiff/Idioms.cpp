@@ -52,7 +52,7 @@ void missed(Operation *op, StringRef idiom, StringRef why) {
 }
 
 func::FuncOp forwardOf(ModuleOp module, StringRef pass) {
-  auto forward = module.lookupSymbol<func::FuncOp>(kForwardFunction);
+  auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
   if (forward && forward.getBody().hasOneBlock())
     return forward;
   module.emitError() << pass << " expects a function @forward with one body";

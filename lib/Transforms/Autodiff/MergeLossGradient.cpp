@@ -18,7 +18,7 @@ struct MergeLossGradient : public dsopt::impl::MergeLossGradientBase<MergeLossGr
   using MergeLossGradientBase::MergeLossGradientBase;
 
   void runOnOperation() override {
-    auto microBatch = getOperation().lookupSymbol<func::FuncOp>("micro_batch");
+    auto microBatch = getOperation().lookupSymbol<func::FuncOp>(graph::kMicroBatchFunction);
     if (!microBatch || !microBatch.getBody().hasOneBlock())
       return;
     SmallVector<graph::LinearNllGradOp> gradients(microBatch.front().getOps<graph::LinearNllGradOp>());

@@ -17,7 +17,7 @@ struct RaiseLinearNll : public dsopt::impl::RaiseLinearNllBase<RaiseLinearNll> {
   using RaiseLinearNllBase::RaiseLinearNllBase;
 
   void runOnOperation() override {
-    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    auto forward = getOperation().lookupSymbol<func::FuncOp>(graph::kForwardFunction);
     if (!forward || !forward.getBody().hasOneBlock())
       return;
     Origins origins(forward);

@@ -23,13 +23,13 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
   using VerifyGraphBase::VerifyGraphBase;
 
   void runOnOperation() override {
-    auto evaluate = getOperation().lookupSymbol<func::FuncOp>(kEvaluateFunction);
+    auto evaluate = getOperation().lookupSymbol<func::FuncOp>(graph::kEvaluateFunction);
     if (evaluate && failed(verifyPlaces(evaluate)))
       return signalPassFailure();
     if (evaluate && !getOption(getOperation(), "train", 1))
       return markAllAnalysesPreserved();
-    auto microBatch = getOperation().lookupSymbol<func::FuncOp>(kMicroBatchFunction);
-    auto update = getOperation().lookupSymbol<func::FuncOp>(kUpdateFunction);
+    auto microBatch = getOperation().lookupSymbol<func::FuncOp>(graph::kMicroBatchFunction);
+    auto update = getOperation().lookupSymbol<func::FuncOp>(graph::kUpdateFunction);
     if (!microBatch || !update) {
       getOperation().emitError("expected functions @micro_batch and @update after autodiff");
       return signalPassFailure();
@@ -71,7 +71,7 @@ struct VerifyGraph : public dsopt::impl::VerifyGraphBase<VerifyGraph> {
     if (!count)
       return getOperation().emitError("has no ") << graph::kBlocksAttr;
     DenseMap<Operation *, Place> places;
-    bool evaluates = function.getName() == kEvaluateFunction;
+    bool evaluates = function.getName() == graph::kEvaluateFunction;
     for (Operation &op : function.front().without_terminator()) {
       FailureOr<Place> to = place(op, count.getInt(), evaluates);
       if (failed(to))

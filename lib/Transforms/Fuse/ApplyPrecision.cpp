@@ -29,11 +29,12 @@ struct ApplyPrecision : impl::ApplyPrecisionBase<ApplyPrecision> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    StringRef chosen = takeOption(module, "precision", StringRef(precision), "fp32");
+    giveOption(module, "precision", StringRef(precision));
+    StringRef chosen = options::precision(module);
     bool isNarrow = chosen != "fp32";
     // Where ranks move apart, a master is what they have in common.
     WalkResult found = module.walk([](Operation *op) {
-      return op->hasAttr(graph::kLocalKernelAttr) ? WalkResult::interrupt() : WalkResult::advance();
+      return graph::getFunctions(op).local ? WalkResult::interrupt() : WalkResult::advance();
     });
     if (!isNarrow && !found.wasInterrupted())
       return;
@@ -229,7 +230,7 @@ void ApplyPrecision::narrow(Block &block) {
       if (types.isNarrow(result))
         result.setType(withElement(result.getType(), narrowType));
     if (auto read = dyn_cast<graph::ReadOp>(op); read && types.isNarrow(read))
-      symbols->lookup(read.getStateAttr().getAttr())->setAttr(graph::kStorageAttr, TypeAttr::get(narrowType));
+      symbols->lookup<graph::ParameterOp>(read.getStateAttr().getAttr()).setStorage(narrowType);
   }
 }
 
@@ -269,9 +270,9 @@ void ApplyPrecision::addMasters(Block &block) {
     if (auto rule = dyn_cast<OptimizerOpInterface>(op)) {
       Value gradient = gradientOf(rule).get();
       auto extended = gradient.getDefiningOp<graph::CastOp>();
-      for (StringRef name : graph::kUpdateKernelAttrs)
-        if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>(name))
-          updates[symbols->lookup<func::FuncOp>(kernel.getAttr())] =
+      for (SymbolRefAttr *kernel : graph::getFunctions(rule).kernels())
+        if (*kernel)
+          updates[symbols->lookup<func::FuncOp>(kernel->getLeafReference())] =
               getElementTypeOrSelf(extended ? extended.getOperand().getType() : gradient.getType());
     }
     auto read = dyn_cast<graph::ReadOp>(op);
@@ -301,7 +302,7 @@ void ApplyPrecision::addMasters(Block &block) {
                                  graph::Role::Master, StringAttr(), parameter.getSymName(), IntegerAttr());
       symbols->insert(state, Block::iterator(before));
       if (narrowType != f32)
-        parameter->setAttr(graph::kStorageAttr, TypeAttr::get(narrowType));
+        parameter.setStorage(narrowType);
       read.setStateAttr(master);
     } else {
       builder->setInsertionPoint(write);

@@ -218,7 +218,7 @@ struct FormBlocks : public dsopt::impl::FormBlocksBase<FormBlocks> {
   using FormBlocksBase::FormBlocksBase;
   void runOnOperation() override {
     bool any = false;
-    for (StringRef name : {"micro_batch", "evaluate"}) {
+    for (StringRef name : {graph::kMicroBatchFunction, graph::kEvaluateFunction}) {
       auto function = getOperation().lookupSymbol<func::FuncOp>(name);
       if (!function || !function.getBody().hasOneBlock())
         continue;

@@ -48,7 +48,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
 private:
   LogicalResult formKernels(Block &block);
   LogicalResult formUpdate(OptimizerOpInterface rule);
-  void formLocal(OptimizerOpInterface rule, const std::string &name);
+  void formLocal(OptimizerOpInterface rule, const std::string &name, graph::UpdateFunctions &functions);
   FlatSymbolRefAttr formFlat(OptimizerOpInterface rule, std::string name, ArrayRef<int64_t> inPlace,
                              function_ref<Operation *(ValueRange)> compute);
   func::FuncOp outline(const PlannedNode &node, ValueRange inputs, ValueRange outputs);
@@ -253,20 +253,20 @@ FlatSymbolRefAttr FormKernels::formFlat(OptimizerOpInterface rule, std::string n
 
 /// Kernels of steps by which ranks move apart, and meet: the momentum is the first state, the way from the
 /// common point, which the master is, the last one.
-void FormKernels::formLocal(OptimizerOpInterface rule, const std::string &name) {
+void FormKernels::formLocal(OptimizerOpInterface rule, const std::string &name,
+                            graph::UpdateFunctions &functions) {
   auto local = [&](ValueRange operands) { return rule.buildLocal(*builder, operands); };
   auto join = [&](ValueRange operands) { return rule.buildJoin(*builder, operands); };
   int64_t momentum = kFirstUpdateState, way = rule->getNumOperands() - 2;
-  auto apart = [&](StringRef attribute, StringRef suffix, auto compute) {
+  auto apart = [&](StringRef suffix, auto compute) {
     FlatSymbolRefAttr kernel =
         formFlat(rule, (name + suffix).str(), {kUpdatedParameter, momentum, way}, compute);
     symbols->lookup(kernel.getAttr())->setAttr(graph::kOffsetAttr, builder->getI64IntegerAttr(2));
-    rule->setAttr(attribute, kernel);
+    return kernel;
   };
-  apart(graph::kLocalKernelAttr, ".local", local);
-  apart(graph::kJoinKernelAttr, ".join", join);
-  rule->setAttr(graph::kLocalDirectionKernelAttr,
-                formFlat(rule, name + ".local.direction", {momentum, way}, local));
+  functions.local = apart(".local", local);
+  functions.join = apart(".join", join);
+  functions.localDirection = formFlat(rule, name + ".local.direction", {momentum, way}, local);
 }
 
 /// Names the flat kernels of an optimizer's operation.
@@ -275,7 +275,8 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
   SmallVector<unsigned> order = orderOperands(rule);
   auto frozen = [&](ValueRange operands) { return rule.buildFrozen(*builder, operands); };
   bool seesMatrices = rule.getScope() == UpdateScope::Matrices || rule.getScope() == UpdateScope::Tensors;
-  if (seesMatrices && !rule->hasAttr(graph::kMatrixFunctionAttr))
+  graph::UpdateFunctions functions = graph::getFunctions(rule);
+  if (seesMatrices && !functions.matrix)
     return rule->emitOpError("needs ") << describe(rule.getScope()) << " and names no function of one, "
                                        << "expected build-matrix-updates to have run";
   if (seesMatrices || rule.getScope() == UpdateScope::Parameters) {
@@ -286,10 +287,11 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
     };
     // A direction stands where the gradient was.
     SmallVector<int64_t> changed = llvm::to_vector(llvm::seq<int64_t>(kUpdateGradient, order.size() - 1));
-    rule->setAttr(graph::kDirectionKernelAttr, formFlat(rule, name + ".direction", changed, direct));
-    rule->setAttr(graph::kKernelAttr, formFlat(rule, name, {kUpdatedParameter}, step));
+    functions.direction = formFlat(rule, name + ".direction", changed, direct);
+    functions.kernel = formFlat(rule, name, {kUpdatedParameter}, step);
     if (rule.freezes())
-      rule->setAttr(graph::kFrozenKernelAttr, formFlat(rule, name + ".frozen", {kUpdateGradient}, frozen));
+      functions.frozen = formFlat(rule, name + ".frozen", {kUpdateGradient}, frozen);
+    graph::setFunctions(rule, functions);
     return success();
   }
   SmallVector<int64_t> inPlace;
@@ -304,11 +306,12 @@ LogicalResult FormKernels::formUpdate(OptimizerOpInterface rule) {
       result.setType(arguments[argument].getType());
     return builder->insert(copy);
   };
-  rule->setAttr(graph::kKernelAttr, formFlat(rule, name, inPlace, copy));
+  functions.kernel = formFlat(rule, name, inPlace, copy);
   if (rule.freezes())
-    rule->setAttr(graph::kFrozenKernelAttr, formFlat(rule, name + ".frozen", {kUpdatedParameter}, frozen));
+    functions.frozen = formFlat(rule, name + ".frozen", {kUpdatedParameter}, frozen);
   if (rule.movesApart())
-    formLocal(rule, name);
+    formLocal(rule, name, functions);
+  graph::setFunctions(rule, functions);
   return success();
 }
 } // namespace

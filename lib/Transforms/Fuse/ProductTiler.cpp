@@ -21,8 +21,8 @@ void ProductTiler::addParameters() {
     // Hashes are of the whole's chunks.
     op.removeFileBytesAttr();
     op.removeChunksAttr();
-    op->setAttr(graph::kPartOfAttr, FlatSymbolRefAttr::get(whole));
-    op->setAttr(graph::kPartBeginAttr, builder.getI64IntegerAttr(product.begin(tile) * type.getDimSize(1)));
+    op.setPartOf(whole.getSymName());
+    op.setPartBegin(product.begin(tile) * type.getDimSize(1));
     symbols.insert(op);
     tiles.push_back(op);
     names[FlatSymbolRefAttr::get(whole)].push_back(FlatSymbolRefAttr::get(op));
@@ -52,7 +52,7 @@ void ProductTiler::addStates() {
 
 /// What an update does with elements it does with those of each tile.
 void ProductTiler::cutUpdate() {
-  auto update = symbols.lookup<func::FuncOp>("update");
+  auto update = symbols.lookup<func::FuncOp>(graph::kUpdateFunction);
   if (!update)
     return;
   llvm::SetVector<Operation *> ops;

@@ -207,7 +207,8 @@ struct RaiseConvolutions : impl::RaiseConvolutionsBase<RaiseConvolutions> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    StringRef type = takeOption(module, "precision", StringRef(precision), "fp32");
+    giveOption(module, "precision", StringRef(precision));
+    StringRef type = options::precision(module);
     if (!isForDevice(module) || (type != "fp32" && type != "bf16"))
       return;
     for (auto function : module.getOps<func::FuncOp>()) {

@@ -143,7 +143,7 @@ private:
 
 struct RematerializeElementwise : impl::RematerializeElementwiseBase<RematerializeElementwise> {
   void runOnOperation() override {
-    auto microBatch = getOperation().lookupSymbol<func::FuncOp>("micro_batch");
+    auto microBatch = getOperation().lookupSymbol<func::FuncOp>(graph::kMicroBatchFunction);
     if (!microBatch || microBatch.isExternal())
       return;
     llvm::MapVector<Attribute, std::pair<SmallVector<Operation *>, SmallVector<Operation *>>> blocks;

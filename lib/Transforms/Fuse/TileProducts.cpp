@@ -23,7 +23,8 @@ struct TileProducts : dsopt::impl::TileProductsBase<TileProducts> {
 
 void TileProducts::runOnOperation() {
   ModuleOp module = getOperation();
-  int64_t most = takeOption(module, "tile_products", elements, /*unset=*/0, 0);
+  giveOption(module, "tile_products", elements, /*unset=*/0);
+  int64_t most = getOption(module, "tile_products", 0);
   if (most == 0)
     return;
   ConcatKernels kernels;

@@ -67,7 +67,7 @@ static std::string noteGradient(TiledProduct &found, graph::AccumulateOp accumul
 static std::string findUses(TiledProduct &found, ModuleOp module, SymbolTable &symbols) {
   int64_t products = 0;
   for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.getName() == "update" || function.isExternal())
+    if (function.getName() == graph::kUpdateFunction || function.isExternal())
       continue;
     std::string why;
     function.walk([&](Operation *op) {
@@ -96,10 +96,9 @@ static std::string findUses(TiledProduct &found, ModuleOp module, SymbolTable &s
 
 /// Whether a rule of whole matrices updates it: the rule reads it, or its master, and its state.
 static bool isUpdatedWhole(graph::ParameterOp parameter, SymbolTable &symbols) {
-  auto update = symbols.lookup<func::FuncOp>("update");
+  auto update = symbols.lookup<func::FuncOp>(graph::kUpdateFunction);
   return update && llvm::any_of(update.front(), [&](Operation &op) {
-           return op.hasAttr(graph::kMatrixFunctionAttr) &&
-                  llvm::any_of(op.getOperands(), [&](Value operand) {
+           return graph::getFunctions(&op).matrix && llvm::any_of(op.getOperands(), [&](Value operand) {
                     auto read = operand.getDefiningOp<graph::ReadOp>();
                     auto state = read ? symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr())
                                       : graph::StateOp();

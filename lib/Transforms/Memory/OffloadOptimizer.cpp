@@ -41,10 +41,12 @@ struct OffloadOptimizer : dsopt::impl::OffloadOptimizerBase<OffloadOptimizer> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    StringRef where = takeOption(module, "offload_optimizer", StringRef(to), "none");
+    giveOption(module, "offload_optimizer", StringRef(to));
+    StringRef where = options::offload_optimizer(module);
     if (where == "none")
       return;
-    StringRef text = takeOption(module, "offload_ratio", StringRef(ratio), "0");
+    giveOption(module, "offload_ratio", StringRef(ratio));
+    StringRef text = options::offload_ratio(module);
     double share = 0;
     if (text.getAsDouble(share) || !(share >= 0 && share <= 1)) {
       module.emitError("the share of updates that stays on the device is ")

@@ -21,7 +21,8 @@ struct OffloadParameters : dsopt::impl::OffloadParametersBase<OffloadParameters>
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    StringRef where = takeOption(module, "offload_params", StringRef(to), "none");
+    giveOption(module, "offload_params", StringRef(to));
+    StringRef where = options::offload_params(module);
     if (where == "none")
       return;
     auto needs = [&](StringRef what) {

@@ -20,7 +20,8 @@ struct Recompute : dsopt::impl::RecomputeBase<Recompute> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    StringRef mode = takeOption(module, "recompute", StringRef(this->mode), "none");
+    giveOption(module, "recompute", StringRef(this->mode));
+    StringRef mode = options::recompute(module);
     int64_t budget = options::device_memory(module);
     if (mode == "none" || (mode == "auto" && budget == 0))
       return;
@@ -31,7 +32,7 @@ struct Recompute : dsopt::impl::RecomputeBase<Recompute> {
     for (size_t stage = 0; stage < scale->stages(); ++stage)
       places.push_back(scale->last(stage));
     if (mode == "auto") {
-      FailureOr<RecomputeScale::Places> fewest = scale->fewest(module, budget);
+      FailureOr<RecomputeScale::Places> fewest = scale->search().fewest(module, budget);
       if (failed(fewest))
         return signalPassFailure();
       places = *fewest;

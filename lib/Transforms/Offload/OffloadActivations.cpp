@@ -178,7 +178,7 @@ namespace {
 struct OffloadActivations : dsopt::impl::OffloadActivationsBase<OffloadActivations> {
   using OffloadActivationsBase::OffloadActivationsBase;
   void runOnOperation() override {
-    takeOption(getOperation(), "offload_activations", StringRef(to), "none");
+    giveOption(getOperation(), "offload_activations", StringRef(to));
     if (failed(offloadActivations(getOperation(), leastBytes)))
       signalPassFailure();
   }

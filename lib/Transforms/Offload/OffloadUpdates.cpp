@@ -53,7 +53,7 @@ class Offloader {
 public:
   Offloader(ProgramOp program, AccessAnalysis &analysis, bool usesDisk)
       : analysis(analysis), out(program), usesDisk(usesDisk),
-        lags(kindOf(program) == ProgramKind::DelayedStep),
+        lags(program.getKind() == ProgramKind::DelayedStep),
         start(getSchedule(program).getBody().front().empty()
                   ? nullptr
                   : &getSchedule(program).getBody().front().front()) {
@@ -124,7 +124,9 @@ FailureOr<SmallVector<Operand>> Offloader::operandsOf(UpdateOp update, dist::Buc
     MemoryKind memory = i == kUpdatedParameter          ? memoryOf(bucket.getTier())
                         : i == kUpdateGradient && !lags ? MemoryKind::Device
                                                         : memoryOf(bucket.getStateTier());
-    std::string name = "host." + names[i] + ".";
+    // A rule may call a state as another operand is called.
+    bool isUnique = llvm::count(names, names[i]) == 1;
+    std::string name = "host." + names[i] + (isUnique ? "." : std::to_string(i) + ".");
     llvm::raw_string_ostream(name) << type;
     operands.push_back({ref, memory, bytesOf(1, type), (*accesses)[i].reads, (*accesses)[i].writes, name});
   }

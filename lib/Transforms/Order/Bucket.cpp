@@ -35,11 +35,13 @@ void PlacedBucket::place() {
 }
 
 FlatSymbolRefAttr BucketBuffers::declare(const Bucket &bucket, const Twine &suffix, Type type, bool whole,
-                                         BufferKind kind, std::optional<BufferRole> role, int64_t use) {
+                                         BufferKind kind, std::optional<BufferRole> role, int64_t use,
+                                         StringRef state) {
   int64_t payload = bucket.payload * graph::elementBytes(type);
   ProgramBuilder::BufferTraits traits;
   traits.persistent =
       kind == BufferKind::Optimizer || role == BufferRole::Stored || role == BufferRole::Pending;
+  traits.state = state;
   traits.payload = whole ? payload : (payload + bucket.ranks - 1) / bucket.ranks;
   traits.role = role;
   traits.of = bucket.name();
@@ -68,7 +70,7 @@ FlatSymbolRefAttr BucketBuffers::wholeParameters(const Bucket &bucket, bool owne
 
 FlatSymbolRefAttr BucketBuffers::optimizerState(const Bucket &bucket, dist::StateAttr state, bool whole) {
   return declare(bucket, state.getRole(), state.getType(), whole || bucket.wholeStates(),
-                 BufferKind::Optimizer);
+                 BufferKind::Optimizer, BufferRole::State, /*use=*/-1, state.getRole());
 }
 
 FlatSymbolRefAttr BucketBuffers::wholeState(const Bucket &bucket, StringRef role, int64_t elements,
@@ -77,6 +79,9 @@ FlatSymbolRefAttr BucketBuffers::wholeState(const Bucket &bucket, StringRef role
   ProgramBuilder::BufferTraits traits;
   traits.persistent = true;
   traits.payload = bytesOf(payload, type);
+  traits.role = BufferRole::Kept;
+  traits.of = bucket.name();
+  traits.state = role;
   return out.buffer(bucket.name() + "." + role, MemRefType::get({elements}, type), BufferKind::Optimizer,
                     traits);
 }

@@ -21,7 +21,10 @@ public:
   explicit Reader(func::FuncOp function) : module(function->getParentOfType<ModuleOp>()), symbols(module) {
     result.function = function;
     result.variant = function->getAttrOfType<IntegerAttr>(exec::kVariantAttr);
-    result.evaluates = function.getName().starts_with("evaluate");
+    function.walk([&](graph::RunOp run) {
+      auto segment = symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr());
+      result.evaluates |= segment && graph::getPhase(segment) == Phase::E;
+    });
   }
   FailureOr<MicroBatch> read();
 

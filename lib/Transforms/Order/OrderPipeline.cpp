@@ -173,7 +173,7 @@ static LogicalResult orderFunction(func::FuncOp function) {
 /// The functions of a micro-batch: those of training, evaluation and variants.
 static SmallVector<func::FuncOp> orderedFunctions(ModuleOp module) {
   SmallVector<func::FuncOp> functions;
-  for (StringRef name : {"micro_batch", "evaluate"})
+  for (StringRef name : {graph::kMicroBatchFunction, graph::kEvaluateFunction})
     if (auto function = module.lookupSymbol<func::FuncOp>(name); function && !function.isExternal())
       functions.push_back(function);
   for (auto function : module.getOps<func::FuncOp>())
@@ -185,7 +185,8 @@ static SmallVector<func::FuncOp> orderedFunctions(ModuleOp module) {
 LogicalResult dsopt::orderPipeline(ModuleOp module) {
   SmallVector<func::FuncOp> functions = orderedFunctions(module);
   if (functions.empty())
-    return module.emitError("has no function @micro_batch or @evaluate");
+    return module.emitError("has no function @")
+           << graph::kMicroBatchFunction << " or @" << graph::kEvaluateFunction;
   for (func::FuncOp function : functions)
     if (failed(orderFunction(function)))
       return failure();
@@ -198,8 +199,8 @@ struct OrderPipeline : dsopt::impl::OrderPipelineBase<OrderPipeline> {
   using OrderPipelineBase::OrderPipelineBase;
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    takeOption(module, "schedule", StringRef(schedule), "1f1b");
-    takeOption(module, "micro_batches", microBatches, /*unset=*/0, 1);
+    giveOption(module, "schedule", StringRef(schedule));
+    giveOption(module, "micro_batches", microBatches, /*unset=*/0);
     if (failed(orderPipeline(module)))
       return signalPassFailure();
     for (func::FuncOp function : orderedFunctions(module))

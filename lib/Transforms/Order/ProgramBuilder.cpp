@@ -19,7 +19,8 @@ ProgramBuilder::ProgramBuilder(ProgramOp program)
 }
 
 ProgramBuilder::Role ProgramBuilder::roleOf(BufferOp buffer) {
-  return {(int)*buffer.getRole(), buffer.getOfAttr(), (int64_t)buffer.getUse().value_or(-1)};
+  return {(int)*buffer.getRole(), buffer.getStateAttr(), buffer.getOfAttr(),
+          (int64_t)buffer.getUse().value_or(-1)};
 }
 
 void ProgramBuilder::keep(BufferOp buffer) {
@@ -28,9 +29,10 @@ void ProgramBuilder::keep(BufferOp buffer) {
     roles[roleOf(buffer)] = buffer;
 }
 
-BufferOp ProgramBuilder::find(BufferRole role, StringRef of, int64_t use) {
-  Attribute bucket = of.empty() ? Attribute() : FlatSymbolRefAttr::get(context, of);
-  return roles.lookup({(int)role, bucket, use});
+BufferOp ProgramBuilder::find(BufferRole role, StringRef of, int64_t use, StringRef state) {
+  Attribute bucket = of.empty() ? Attribute() : FlatSymbolRefAttr::get(context, of),
+            name = state.empty() ? Attribute() : StringAttr::get(context, state);
+  return roles.lookup({(int)role, name, bucket, use});
 }
 
 ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, ArrayRef<int64_t> blocks, bool evaluates,
@@ -44,14 +46,12 @@ ProgramBuilder::ProgramBuilder(ModuleOp module, int64_t position, ArrayRef<int64
     SymbolTable symbols(module);
     graph::makeWay(symbols, name);
   }
-  program = ProgramOp::create(builder, location, name, position, blocks);
-  if (evaluates)
-    program->setAttr(kEvaluatesAttr, builder.getUnitAttr());
-  if (variant)
-    program->setAttr(kVariantAttr, variant);
+  program =
+      ProgramOp::create(builder, location, name, evaluates ? ProgramKind::Evaluation : ProgramKind::Step,
+                        position, blocks, variant);
   Block *body = &program.getBody().emplaceBlock();
   builder.setInsertionPointToEnd(body);
-  MemoryOp::create(builder, location, kDeviceMemory, MemoryKind::Device, IntegerAttr(), IntegerAttr(),
+  MemoryOp::create(builder, location, kDeviceMemory, MemoryKind::Device,
                    isForDevice(module) ? kDeviceAlignment : kAlignment);
   auto schedule = ScheduleOp::create(builder, location);
   actions.setInsertionPointToEnd(&schedule.getBody().emplaceBlock());
@@ -67,24 +67,31 @@ void ProgramBuilder::memory(StringRef name, MemoryKind kind, int64_t alignment) 
   }
   OpBuilder builder(context);
   builder.setInsertionPointAfter(memories.back());
-  MemoryOp::create(builder, location, name, kind, IntegerAttr(), IntegerAttr(), alignment);
+  MemoryOp::create(builder, location, name, kind, alignment);
 }
 
 FlatSymbolRefAttr ProgramBuilder::buffer(const Twine &name, Type type, BufferKind kind, BufferTraits traits) {
   if (traits.role)
-    if (BufferOp known = find(*traits.role, traits.of, traits.use))
+    if (BufferOp known = find(*traits.role, traits.of, traits.use, traits.state))
       return FlatSymbolRefAttr::get(known.getSymNameAttr());
   auto symbol = StringAttr::get(context, name);
+  // What has a role is found by it alone; a rule may call its states as other buffers are called.
+  auto isAnother = [&](BufferOp known) {
+    return known && (traits.role || known.getRole() || known.getType() != type || known.getKind() != kind);
+  };
+  for (int64_t number = 1; isAnother(declared.lookup(symbol)); ++number)
+    symbol = StringAttr::get(context, name + "." + Twine(number));
   if (!declared.contains(symbol)) {
     auto op = BufferOp::create(
         buffers, location, symbol.getValue(), type, kind, traits.slots, aligned(bytesOf(type)), IntegerAttr(),
         traits.persistent, traits.symbol.empty() ? StringAttr() : StringAttr::get(context, traits.symbol),
         traits.role ? BufferRoleAttr::get(context, *traits.role) : BufferRoleAttr(),
+        traits.state.empty() ? StringAttr() : StringAttr::get(context, traits.state),
         traits.of.empty() ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(context, traits.of),
         traits.use < 0 ? IntegerAttr() : buffers.getI64IntegerAttr(traits.use),
-        traits.memory.empty() ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(context, traits.memory));
-    if (traits.payload >= 0 && traits.payload != bytesOf(type))
-      op->setAttr(kPayloadAttr, buffers.getI64IntegerAttr(traits.payload));
+        traits.memory.empty() ? FlatSymbolRefAttr() : FlatSymbolRefAttr::get(context, traits.memory),
+        traits.payload >= 0 && traits.payload != bytesOf(type) ? buffers.getI64IntegerAttr(traits.payload)
+                                                               : IntegerAttr());
     keep(op);
   }
   return FlatSymbolRefAttr::get(symbol);

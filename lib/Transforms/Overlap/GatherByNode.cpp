@@ -55,10 +55,9 @@ bool Splitter::isOfParameters(GatherOp gather) {
 FlatSymbolRefAttr Splitter::secondary(GatherOp gather) {
   BufferOp whole = analysis.buffer(out.program, gather.getTarget().getBuffer().getAttr());
   auto type = cast<MemRefType>(whole.getType());
-  auto payload = whole->getAttrOfType<IntegerAttr>(kPayloadAttr);
   ProgramBuilder::BufferTraits traits;
-  if (payload)
-    traits.payload = llvm::divideCeil(payload.getInt(), nodeSize);
+  if (auto payload = whole.getPayload())
+    traits.payload = llvm::divideCeil(*payload, nodeSize);
   return out.buffer(*whole.getOf() + ".secondary",
                     MemRefType::get({type.getNumElements() / nodeSize}, type.getElementType()),
                     BufferKind::Secondary, traits);

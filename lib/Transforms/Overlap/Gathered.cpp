@@ -15,17 +15,17 @@ GatheredElements::GatheredElements(ProgramOp program) {
     auto type = dyn_cast<MemRefType>(buffer.getType());
     if (!type)
       continue;
-    auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
+    std::optional<int64_t> payload = buffer.getPayload();
     // Padding is no parameter.
     elements[buffer.getSymNameAttr()] =
-        payload ? payload.getInt() * type.getNumElements() / bytesOf(type) : type.getNumElements();
+        payload ? *payload * type.getNumElements() / bytesOf(type) : type.getNumElements();
   }
 }
 
 void GatherRemarks::add(GatherOp gather, const Twine &reason) {
   // Nobody listens, or nobody waits for it in a step.
   if (!gather.getContext()->getRemarkEngine() ||
-      gather->getParentOfType<ProgramOp>()->hasAttr(kEvaluatesAttr))
+      gather->getParentOfType<ProgramOp>().getKind() == ProgramKind::Evaluation)
     return;
   Missed &entry =
       missed.try_emplace({gather.getTarget().getBuffer(), StringAttr::get(gather.getContext(), reason)})

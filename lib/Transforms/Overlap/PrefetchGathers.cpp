@@ -166,10 +166,10 @@ namespace {
 struct PrefetchGathers : dsopt::impl::PrefetchGathersBase<PrefetchGathers> {
   using PrefetchGathersBase::PrefetchGathersBase;
   void runOnOperation() override {
-    takeOption(getOperation(), "prefetch", distance, /*unset=*/-1, 1);
-    takeOption(getOperation(), "prefetch_bucket_size", bucketSize, /*unset=*/-1, -1);
-    takeOption(getOperation(), "max_live_parameters", maxLiveParameters, /*unset=*/-1, -1);
-    takeOption(getOperation(), "prefetch_memory", memory, /*unset=*/0, 0);
+    giveOption(getOperation(), "prefetch", distance, /*unset=*/-1);
+    giveOption(getOperation(), "prefetch_bucket_size", bucketSize, /*unset=*/-1);
+    giveOption(getOperation(), "max_live_parameters", maxLiveParameters, /*unset=*/-1);
+    giveOption(getOperation(), "prefetch_memory", memory, /*unset=*/0);
     if (failed(prefetchGathers(getOperation())))
       signalPassFailure();
   }

@@ -192,9 +192,9 @@ namespace {
 struct ShareGathers : dsopt::impl::ShareGathersBase<ShareGathers> {
   using ShareGathersBase::ShareGathersBase;
   void runOnOperation() override {
-    takeOption(getOperation(), "gather_window", gatherWindow, /*unset=*/0, 1);
-    takeOption(getOperation(), "max_reuse_distance", maxReuseDistance, /*unset=*/-1, -1);
-    takeOption(getOperation(), "max_live_parameters", maxLiveParameters, /*unset=*/-1, -1);
+    giveOption(getOperation(), "gather_window", gatherWindow, /*unset=*/0);
+    giveOption(getOperation(), "max_reuse_distance", maxReuseDistance, /*unset=*/-1);
+    giveOption(getOperation(), "max_live_parameters", maxLiveParameters, /*unset=*/-1);
     if (failed(shareGathers(getOperation())))
       signalPassFailure();
   }

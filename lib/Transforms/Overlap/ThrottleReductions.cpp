@@ -97,7 +97,7 @@ namespace {
 struct ThrottleReductions : dsopt::impl::ThrottleReductionsBase<ThrottleReductions> {
   using ThrottleReductionsBase::ThrottleReductionsBase;
   void runOnOperation() override {
-    takeOption(getOperation(), "reductions_in_flight", inFlight, /*unset=*/0, 2);
+    giveOption(getOperation(), "reductions_in_flight", inFlight, /*unset=*/0);
     if (failed(throttleReductions(getOperation())))
       signalPassFailure();
   }

@@ -21,8 +21,9 @@ struct DeclareGridPass : dsopt::impl::DeclareGridBase<DeclareGridPass> {
 
 void DeclareGridPass::runOnOperation() {
   ModuleOp module = getOperation();
-  int64_t pp = takeOption(module, "pp", positions, /*unset=*/0, 1);
-  int64_t dp = takeOption(module, "dp", ranks, /*unset=*/0, 1);
+  giveOption(module, "pp", positions, /*unset=*/0);
+  giveOption(module, "dp", ranks, /*unset=*/0);
+  int64_t pp = options::pp(module), dp = options::dp(module).value_or(1);
   if (!module.getOps<dist::GridOp>().empty())
     return;
   SymbolTable symbols(module);

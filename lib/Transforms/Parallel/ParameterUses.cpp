@@ -46,9 +46,9 @@ llvm::DenseSet<StringAttr> dsopt::findEarly(ArrayRef<graph::Block> blocks, Symbo
 SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::Block> blocks,
                                               SymbolTable &symbols) {
   llvm::MapVector<StringAttr, WholeTiles> found;
-  auto update = symbols.lookup<func::FuncOp>("update");
+  auto update = symbols.lookup<func::FuncOp>(graph::kUpdateFunction);
   bool hasTiles = llvm::any_of(module.getOps<graph::ParameterOp>(), [](graph::ParameterOp parameter) {
-    return parameter->hasAttr(graph::kPartOfAttr);
+    return parameter.getPartOf().has_value();
   });
   if (!update || !hasTiles)
     return {};
@@ -63,7 +63,7 @@ SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::B
       if (auto state = name ? symbols.lookup<graph::StateOp>(name) : graph::StateOp())
         name = state.getParameterAttr().getAttr();
       auto tile = name ? symbols.lookup<graph::ParameterOp>(name) : graph::ParameterOp();
-      auto whole = tile ? tile->getAttrOfType<FlatSymbolRefAttr>(graph::kPartOfAttr) : FlatSymbolRefAttr();
+      auto whole = tile ? tile.getPartOfAttr() : FlatSymbolRefAttr();
       auto reader = whole ? readers.find(tile.getSymNameAttr()) : readers.end();
       if (reader == readers.end())
         continue;

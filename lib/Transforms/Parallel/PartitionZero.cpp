@@ -2,12 +2,14 @@
 
 #include "BucketLimits.h"
 #include "ParameterUses.h"
-#include "dsopt/Dialect/Graph/Branch.h"
 #include "dsopt/Dialect/Graph/NarrowFloat.h"
-#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
+
+#include <deque>
+#include <map>
 
 namespace dsopt {
 #define GEN_PASS_DEF_PARTITIONZERO
@@ -21,23 +23,63 @@ namespace {
 /// The parameters, or their masters, that a rule of whole matrices updates.
 llvm::DenseSet<Attribute> findMatrices(SymbolTable &symbols) {
   llvm::DenseSet<Attribute> matrices;
-  if (auto update = symbols.lookup<func::FuncOp>("update"))
+  if (auto update = symbols.lookup<func::FuncOp>(graph::kUpdateFunction))
     for (Operation &op : update.front())
-      if (op.hasAttr(graph::kMatrixFunctionAttr))
+      if (graph::getFunctions(&op).matrix)
         for (Value operand : op.getOperands())
           if (auto read = operand.getDefiningOp<graph::ReadOp>())
             matrices.insert(read.getStateAttr().getAttr());
   return matrices;
 }
 
+/// What parameters of one bucket have in common.
+struct Group {
+  StringAttr shared;              ///< the parameter, where several blocks read it
+  SmallVector<int64_t, 1> blocks; ///< that read it
+  bool frozen, isStatistic;
+  bool persists;             ///< a small one stays whole on every rank between steps, as under stage 2
+  bool isEarly;              ///< sums of one bucket are complete at one time
+  bool isMatrix, isOfBranch; ///< and one rule updates it, or nobody
+  Type element, gradient;    ///< null gradient: f32
+
+  auto facts() const {
+    return std::tie(shared, blocks, frozen, isStatistic, persists, isEarly, isMatrix, isOfBranch, element,
+                    gradient);
+  }
+  bool operator==(const Group &other) const { return facts() == other.facts(); }
+  /// What its first bucket is called, if no other is: for people.
+  std::string wantedName() const;
+};
+
 /// A bucket while it is filled.
 struct Bucket {
-  SmallVector<int64_t> blocks;
+  StringAttr name;
+  const Group *group;
   SmallVector<graph::ParameterOp> parameters;
   int64_t elements = 0; ///< of its parameters
-  int64_t zero = 0;
-  bool frozen = false;
-  Type element, gradient; ///< null gradient: f32
+};
+
+/// Buckets in the order of their first parameters.
+class Buckets {
+public:
+  Buckets(MLIRContext *context, const BucketLimits &limits) : context(context), limits(limits) {}
+  void add(const Group &group, graph::ParameterOp parameter);
+  ArrayRef<Bucket> all() const { return buckets; }
+
+private:
+  /// A group, its name, and the last of its buckets.
+  struct Known {
+    Group group;
+    std::string name;
+    int64_t parts = 0;
+    size_t last = 0;
+  };
+  MLIRContext *context;
+  const BucketLimits &limits;
+  std::deque<Known> groups;
+  std::map<std::pair<const void *, int64_t>, SmallVector<Known *>> byUse; ///< shared, else first block
+  llvm::StringSet<> names;
+  std::vector<Bucket> buckets;
 };
 
 struct PartitionZeroPass : dsopt::impl::PartitionZeroBase<PartitionZeroPass> {
@@ -46,6 +88,48 @@ struct PartitionZeroPass : dsopt::impl::PartitionZeroBase<PartitionZeroPass> {
 };
 } // namespace
 
+std::string Group::wantedName() const {
+  std::string name;
+  llvm::raw_string_ostream out(name);
+  if (shared)
+    out << (frozen ? "frozen." : "tied.") << shared.getValue();
+  else
+    out << "b" << blocks.front() << (frozen ? ".frozen" : "");
+  for (auto [holds, word] : {std::pair(isStatistic, ".statistics"),
+                             {persists && !shared, ".whole"},
+                             {isEarly, ".loss"},
+                             {isMatrix, ".matrices"},
+                             {isOfBranch, ".branch"}})
+    out << (holds ? word : "");
+  if (frozen && !element.isF32())
+    out << "." << element;
+  return name;
+}
+
+void Buckets::add(const Group &group, graph::ParameterOp parameter) {
+  SmallVector<Known *> &candidates = byUse[{group.shared.getAsOpaquePointer(), group.blocks.front()}];
+  auto at = llvm::find_if(candidates, [&](Known *known) { return known->group == group; });
+  if (at == candidates.end()) {
+    std::string name = group.wantedName();
+    while (!names.insert(name).second)
+      llvm::raw_string_ostream(name) << "." << group.element;
+    groups.push_back({group, name});
+    candidates.push_back(&groups.back());
+    at = std::prev(candidates.end());
+  }
+  Known &known = **at;
+  int64_t elements = graph::numElements(parameter.getType());
+  // No collective moves more elements than it may.
+  if (known.parts == 0 || buckets[known.last].elements + elements > limits.of(group.frozen)) {
+    known.last = buckets.size();
+    std::string name = known.name + (known.parts ? "." + std::to_string(known.parts) : "");
+    ++known.parts;
+    buckets.push_back({StringAttr::get(context, name), &known.group, {}, 0});
+  }
+  buckets[known.last].elements += elements;
+  buckets[known.last].parameters.push_back(parameter);
+}
+
 void PartitionZeroPass::runOnOperation() {
   ModuleOp module = getOperation();
   auto blocks = graph::collectBlocks(module);
@@ -53,10 +137,12 @@ void PartitionZeroPass::runOnOperation() {
     return signalPassFailure();
   auto axes = dist::getDataAxes(module.getContext());
   int64_t ranks = dist::getGrid(module).count(axes.getParts());
-  int64_t zero = takeOption(module, "zero", stage, /*unset=*/-1, 0);
-  int64_t whole = takeOption(module, "param_persistence_threshold", persistenceThreshold, /*unset=*/-1, 0);
-  takeOption(module, "reduce_bucket_size", reduceBucketSize, /*unset=*/0, 0);
-  takeOption(module, "gather_bucket_size", gatherBucketSize, /*unset=*/0, 0);
+  giveOption(module, "zero", stage, /*unset=*/-1);
+  int64_t zero = options::zero(module);
+  giveOption(module, "param_persistence_threshold", persistenceThreshold, /*unset=*/-1);
+  int64_t whole = options::param_persistence_threshold(module);
+  giveOption(module, "reduce_bucket_size", reduceBucketSize, /*unset=*/0);
+  giveOption(module, "gather_bucket_size", gatherBucketSize, /*unset=*/0);
   if (zero > 3) {
     module.emitError("cannot partition by ZeRO stage ") << zero << ": expected a stage of 0 to 3";
     return signalPassFailure();
@@ -89,9 +175,7 @@ void PartitionZeroPass::runOnOperation() {
     else if (!element.isF32())
       gradients[parameter] = element;
   }
-  llvm::MapVector<StringAttr, Bucket> buckets;
-  llvm::DenseMap<StringAttr, int64_t> parts; ///< of a block's buckets: the last one's number
-  Builder attributes(module.getContext());
+  Buckets buckets(module.getContext(), limits);
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     auto reader = readers.find(parameter.getSymNameAttr());
     if (reader == readers.end())
@@ -102,63 +186,22 @@ void PartitionZeroPass::runOnOperation() {
           << element << ", only f32, bf16 and f16 are trained yet";
       return signalPassFailure();
     }
-    bool shared = reader->second.size() > 1;
-    SmallString<32> name;
-    if (shared)
-      (llvm::Twine(parameter.getFrozen() ? "frozen." : "tied.") + parameter.getSymName()).toVector(name);
-    else
-      (llvm::Twine("b") + llvm::Twine(reader->second.front())).toVector(name);
-    if (parameter.getFrozen() && !shared)
-      name += ".frozen";
-    bool isStatistic = parameter->hasAttr(graph::kStatisticAttr);
-    if (isStatistic)
-      name += ".statistics";
+    StringAttr name = parameter.getSymNameAttr();
+    bool isShared = reader->second.size() > 1, isStatistic = parameter.getStatistic();
     int64_t elements = graph::numElements(parameter.getType());
-    // Small ones stay whole on every rank between steps, as under stage 2.
-    bool persists = zero == 3 && !isStatistic && elements <= whole;
-    if (persists && !shared)
-      name += ".whole";
-    // Sums of one bucket are complete at one time.
-    if (!shared && early.contains(parameter.getSymNameAttr()))
-      name += ".loss";
-    // And one rule updates it.
-    if (matrices.contains(parameter.getSymNameAttr()))
-      name += ".matrices";
-    if (parameter->hasAttr(graph::kBranchAttr))
-      name += ".branch";
-    if (parameter.getFrozen() && !element.isF32()) {
-      name += '.';
-      llvm::raw_svector_ostream(name) << element;
-    }
-    // A bucket is of one type, and so are its gradients.
-    Type gradient = gradients.lookup(parameter.getSymNameAttr());
-    auto differs = [&](const Bucket &other) {
-      return other.element && (other.element != element || other.gradient != gradient);
-    };
-    for (auto other = buckets.find(attributes.getStringAttr(name));
-         other != buckets.end() && differs(other->second);
-         other = buckets.find(attributes.getStringAttr(name))) {
-      name += '.';
-      llvm::raw_svector_ostream(name) << element;
-    }
-    // No collective moves more elements than it may.
+    Group group;
+    group.shared = isShared ? name : StringAttr();
+    group.blocks.assign(reader->second.begin(), reader->second.end());
+    group.frozen = parameter.getFrozen();
+    group.isStatistic = isStatistic;
+    group.persists = zero == 3 && !isStatistic && elements <= whole;
+    group.isEarly = !isShared && early.contains(name);
+    group.isMatrix = matrices.contains(name);
+    group.isOfBranch = parameter.getBranch();
+    group.element = element;
+    group.gradient = gradients.lookup(name);
     limits.note(parameter, elements);
-    int64_t &part = parts[attributes.getStringAttr(name)];
-    auto partName = [&] {
-      return attributes.getStringAttr(part == 0 ? Twine(name) : Twine(name) + "." + Twine(part));
-    };
-    if (auto other = buckets.find(partName());
-        other != buckets.end() && other->second.elements + elements > limits.of(parameter.getFrozen()))
-      ++part;
-    Bucket &bucket = buckets[partName()];
-    bucket.blocks = reader->second;
-    bucket.element = element;
-    bucket.gradient = gradient;
-    bucket.frozen = parameter.getFrozen();
-    // Statistics are folded at the end of a step.
-    bucket.zero = isStatistic ? 0 : persists ? 2 : zero;
-    bucket.elements += elements;
-    bucket.parameters.push_back(parameter);
+    buckets.add(group, parameter);
   }
   limits.warn();
 
@@ -166,9 +209,10 @@ void PartitionZeroPass::runOnOperation() {
   for (Operation &op : *module.getBody())
     if (isa<graph::ParameterOp, graph::StateOp>(op))
       builder.setInsertionPointAfter(&op);
-  for (auto &[wanted, bucket] : buckets) {
+  for (const Bucket &bucket : buckets.all()) {
+    const Group &group = *bucket.group;
     // A parameter may have the bucket's name already.
-    StringAttr name = wanted;
+    StringAttr name = bucket.name;
     while (symbols.lookup(name))
       name = builder.getStringAttr(name.getValue() + ".bucket");
     SmallVector<Attribute> ranges;
@@ -180,19 +224,21 @@ void PartitionZeroPass::runOnOperation() {
       end = llvm::alignTo(end + elements, dist::kGranule);
     }
     graph::ParameterOp first = bucket.parameters.front();
+    // Statistics are folded at the end of a step.
+    int64_t bucketZero = group.isStatistic ? 0 : group.persists ? 2 : zero;
     auto roles = states.find(first.getSymNameAttr());
     ArrayAttr stateNames;
-    if (!bucket.frozen && roles != states.end())
+    if (!group.frozen && roles != states.end())
       stateNames = builder.getArrayAttr(roles->second);
     auto op = dist::BucketOp::create(
-        builder, first.getLoc(), name, TypeAttr::get(bucket.element),
-        builder.getDenseI64ArrayAttr(bucket.blocks), builder.getArrayAttr(ranges),
+        builder, first.getLoc(), name, TypeAttr::get(group.element),
+        builder.getDenseI64ArrayAttr(group.blocks), builder.getArrayAttr(ranges),
         builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, ranks * dist::kGranule)),
-        axes, builder.getI64IntegerAttr(bucket.zero),
+        axes, builder.getI64IntegerAttr(bucketZero),
         dist::TierAttr::get(module.getContext(), dist::Tier::Device),
-        bucket.frozen ? builder.getUnitAttr() : UnitAttr(),
-        bucket.gradient ? TypeAttr::get(bucket.gradient) : TypeAttr(),
-        bucket.frozen ? TypeAttr() : masters.lookup(first.getSymNameAttr()), stateNames,
+        group.frozen ? builder.getUnitAttr() : UnitAttr(),
+        group.gradient ? TypeAttr::get(group.gradient) : TypeAttr(),
+        group.frozen ? TypeAttr() : masters.lookup(first.getSymNameAttr()), stateNames,
         dist::TierAttr::get(module.getContext(), dist::Tier::Device));
     symbols.insert(op);
   }

@@ -90,8 +90,8 @@ void SplitStagesPass::runOnOperation() {
                                     << " pipeline stages: -pp is at most " << total << " for this model";
     return signalPassFailure();
   }
-  FailureOr<SmallVector<int64_t>> chunks =
-      chunkMap(module, takeOption(module, "schedule", StringRef(schedule), "1f1b"), count, total);
+  giveOption(module, "schedule", StringRef(schedule));
+  FailureOr<SmallVector<int64_t>> chunks = chunkMap(module, options::schedule(module), count, total);
   if (failed(chunks))
     return signalPassFailure();
 

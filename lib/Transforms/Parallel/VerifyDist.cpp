@@ -199,17 +199,39 @@ LogicalResult DistVerifier::verifyRuns(func::FuncOp function) {
   return success();
 }
 
+/// In what parameters differ that one bucket may not hold; nothing where it may.
+static StringRef differs(graph::ParameterOp one, graph::ParameterOp other) {
+  if (!one || !other)
+    return "";
+  return one.getFrozen() != other.getFrozen()         ? "frozen"
+         : one.getStatistic() != other.getStatistic() ? "statistic"
+         : one.getBranch() != other.getBranch()       ? "branch"
+         : getElementTypeOrSelf(graph::storedType(one)) != getElementTypeOrSelf(graph::storedType(other))
+             ? "element type"
+             : "";
+}
+
 LogicalResult DistVerifier::verifyBuckets() {
-  for (auto bucket : module.getOps<dist::BucketOp>())
+  for (auto bucket : module.getOps<dist::BucketOp>()) {
+    graph::ParameterOp first;
     for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
       auto [entry, inserted] = bucketOf.try_emplace(range.getParameter().getAttr(), bucket);
-      if (inserted)
+      if (inserted) {
+        auto parameter = symbols.lookup<graph::ParameterOp>(range.getParameter().getAttr());
+        if (!first)
+          first = parameter;
+        if (StringRef fact = differs(first, parameter); !fact.empty())
+          return bucket.emitOpError("holds @")
+                 << first.getSymName() << " and @" << parameter.getSymName() << ", which differ in " << fact
+                 << ": expected one bucket of each";
         continue;
+      }
       InFlightDiagnostic diag = bucket.emitOpError("holds ")
                                 << range.getParameter() << ", which lies in another too";
       diag.attachNote(entry->second.getLoc()) << "the other is here";
       return diag;
     }
+  }
   return success();
 }
 

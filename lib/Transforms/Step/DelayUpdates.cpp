@@ -21,11 +21,11 @@ LogicalResult dsopt::delayUpdates(ModuleOp module) {
   declareHostStreams(module);
   SymbolTable symbols(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>())) {
-    if (kindOf(program) != ProgramKind::Step)
+    if (program.getKind() != ProgramKind::Step)
       continue;
     ProgramOp delayed = program.clone();
     delayed.setSymName((program.getSymName() + ".delayed").str());
-    delayed->setAttr(kDelayedAttr, UnitAttr::get(module.getContext()));
+    delayed.setKind(ProgramKind::DelayedStep);
     symbols.insert(delayed, std::next(Block::iterator(program)));
   }
   return success();

@@ -162,12 +162,8 @@ bool dsopt::updatesNeedAgreement(ModuleOp module) {
 }
 
 LogicalResult dsopt::finishStep(ModuleOp module) {
-  SmallVector<int64_t> sizes = getVariants(module);
-  sizes.insert(sizes.begin(), 0);
-  constexpr size_t count = std::size(kStepKinds);
-  for (size_t list = 0, lists = count * sizes.size(); list < lists; ++list) {
-    SmallVector<ProgramOp> programs = getPrograms(module, kStepKinds[list % count], sizes[list / count]);
-    if (programs.empty())
+  for (const SmallVector<ProgramOp> &programs : getProgramLists(module)) {
+    if (ProgramOp(programs.front()).getKind() == ProgramKind::Evaluation)
       continue;
     for (ProgramOp program : programs)
       if (ScheduleOp schedule = getSchedule(program);
@@ -188,7 +184,7 @@ struct FinishStep : dsopt::impl::FinishStepBase<FinishStep> {
   void runOnOperation() override {
     if (failed(finishStep(getOperation())))
       return signalPassFailure();
-    if (auto update = getOperation().lookupSymbol<func::FuncOp>("update"))
+    if (auto update = getOperation().lookupSymbol<func::FuncOp>(graph::kUpdateFunction))
       update.erase();
   }
 };

@@ -13,28 +13,19 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-/// Where programs are of several kinds, their names say which.
-static StringRef phaseOf(ProgramKind kind) {
-  const auto *at = llvm::find(kPhaseKinds, kind);
-  return at == std::end(kPhaseKinds) ? StringRef() : StringRef(kPhaseNames[at - kPhaseKinds]);
-}
-
 LogicalResult dsopt::freezeUpdates(ModuleOp module) {
   ArrayRef<ProgramKind> kinds = laterKinds(module);
   if (kinds.empty())
     return success();
   SymbolTable symbols(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>())) {
-    if (kindOf(program) != ProgramKind::Step)
+    if (program.getKind() != ProgramKind::Step)
       continue;
     Operation *last = program;
     for (ProgramKind kind : kinds) {
       ProgramOp frozen = program.clone();
-      StringRef phase = phaseOf(kind);
-      frozen.setSymName((program.getSymName() + "." + (phase.empty() ? "frozen" : phase)).str());
-      frozen->setAttr(kFrozenAttr, UnitAttr::get(module.getContext()));
-      if (!phase.empty())
-        frozen->setAttr(kPhaseAttr, StringAttr::get(module.getContext(), phase));
+      frozen.setSymName((program.getSymName() + "." + stringifyProgramKind(kind)).str());
+      frozen.setKind(kind);
       symbols.insert(frozen, std::next(Block::iterator(last)));
       last = frozen;
       // What ranks have is no sum over them from here on.

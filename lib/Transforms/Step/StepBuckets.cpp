@@ -30,20 +30,17 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
     SymbolRefAttr update, direction, local;
   };
   llvm::DenseMap<Attribute, Kernels> kernels; ///< by parameter that they, or whose state they, read
-  if (auto update = symbols.lookup<func::FuncOp>("update"))
+  if (auto update = symbols.lookup<func::FuncOp>(graph::kUpdateFunction))
     update.walk([&](Operation *op) {
-      auto kernel = op->getAttrOfType<SymbolRefAttr>(graph::kKernelAttr);
-      auto direction = op->getAttrOfType<SymbolRefAttr>(graph::kDirectionKernelAttr);
+      auto [kernel, direction, frozen, alone, aloneDirection, join, matrix] = graph::getFunctions(op);
       SymbolRefAttr local;
       // What the freeze changes is where the step goes; by which of the two kernels, where there are two.
       if (kernel && step.frozen)
-        (direction ? direction : kernel) =
-            op->getAttrOfType<SymbolRefAttr>(step.kind == ProgramKind::LocalStep  ? graph::kLocalKernelAttr
-                                             : step.kind == ProgramKind::JoinStep ? graph::kJoinKernelAttr
-                                                                                  : graph::kFrozenKernelAttr);
+        (direction ? direction : kernel) = step.kind == ProgramKind::LocalStep  ? alone
+                                           : step.kind == ProgramKind::JoinStep ? join
+                                                                                : frozen;
       if (step.kind == ProgramKind::JoinStep)
-        local = op->getAttrOfType<SymbolRefAttr>(graph::kLocalDirectionKernelAttr);
-      auto matrix = op->getAttrOfType<FlatSymbolRefAttr>(graph::kMatrixFunctionAttr);
+        local = aloneDirection;
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
           auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
@@ -51,11 +48,11 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
           kernels[parameter] = {kernel, direction, local};
           if (!matrix)
             continue;
-          Operation *segment = symbols.lookup(matrix.getAttr());
+          Operation *segment = symbols.lookup(matrix.getLeafReference());
           auto scratch = segment ? segment->getAttrOfType<IntegerAttr>(kTempAttr) : IntegerAttr();
           bool seesNorms = cast<OptimizerOpInterface>(op).getScope() == UpdateScope::Tensors;
-          step.matrices[parameter] = {matrix, scratch ? scratch.getInt() : 0, seesNorms,
-                                      readWholeStates(dyn_cast_or_null<func::FuncOp>(segment))};
+          step.matrices[parameter] = {cast<FlatSymbolRefAttr>(matrix), scratch ? scratch.getInt() : 0,
+                                      seesNorms, readWholeStates(dyn_cast_or_null<func::FuncOp>(segment))};
         }
     });
   for (PlacedBucket &bucket : step.buckets) {
@@ -84,19 +81,15 @@ FailureOr<StepBuckets> dsopt::readStepBuckets(ModuleOp module, ArrayRef<ProgramO
   StepBuckets step;
   step.isForDevice = isForDevice(module);
   step.delays = options::delayed_update(module).value_or(0) != 0;
-  step.lags = kindOf(programs.front()) == ProgramKind::DelayedStep;
-  step.kind = kindOf(programs.front());
+  step.lags = ProgramOp(programs.front()).getKind() == ProgramKind::DelayedStep;
+  step.kind = ProgramOp(programs.front()).getKind();
   step.frozen = hasOwnGradients(step.kind);
   step.gathersParameters = gathersParameters(module);
   std::set<std::pair<double, double>> groups;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     if (parameter.getFrozen())
       continue;
-    auto factor = [&](StringRef name) {
-      auto scale = parameter->getAttrOfType<FloatAttr>(name);
-      return scale ? scale.getValueAsDouble() : 1.0;
-    };
-    groups.insert({factor(graph::kLrScaleAttr), factor(graph::kDecayScaleAttr)});
+    groups.insert({parameter.learningRateFactor(), parameter.decayFactor()});
   }
   step.scalarGroups = std::max<int64_t>(groups.size(), 1);
   for (auto op : module.getOps<dist::BucketOp>()) {

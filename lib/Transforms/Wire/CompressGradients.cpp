@@ -33,9 +33,9 @@ static void exchangeMomentum(UpdateOp update, dist::BucketOp bucket, ProgramBuil
   RefAttr own = updateState(update, bucket, 0), momentum = wholeOf(own),
           variance = updateState(update, bucket, 1);
   RefAttr gradient = wholeOf(cast<RefAttr>(update.getBuffers()[kUpdateGradient]));
-  Type type = getElementTypeOrSelf(out.bufferNamed(gradient.getBuffer()).getType());
+  Type type = getElementTypeOrSelf(out.bufferOf(gradient).getType());
   RefAttr apply = signs.scalar(DSOPT_APPLY);
-  bool isFirst = kindOf(out.program) == ProgramKind::FirstFrozenStep;
+  bool isFirst = out.program.getKind() == ProgramKind::FirstFrozenStep;
   signs.begin(variance, update.getStream(), isFirst);
   if (isFirst)
     signs.gather(own, momentum, bucket.getSlice() * sizeof(float));
@@ -54,7 +54,7 @@ static void exchangeLocal(UpdateOp update, ProgramKind kind, dist::BucketOp buck
                       updateState(update, bucket, 1), updateState(update, bucket, 2)};
   if (kind == ProgramKind::JoinStep)
     return exchangeWays(state, update.getStream(), kernels, signs);
-  Type type = getElementTypeOrSelf(out.bufferNamed(state.gradient.getBuffer()).getType());
+  Type type = getElementTypeOrSelf(out.bufferOf(state.gradient).getType());
   exchangeGradients(state, type, update.getStream(), kernels, signs);
 }
 
@@ -64,7 +64,7 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
   AccessAnalysis analysis(module);
   CompressionKernels kernels(module);
   for (auto program : llvm::to_vector(module.getOps<ProgramOp>())) {
-    ProgramKind kind = kindOf(program);
+    ProgramKind kind = program.getKind();
     if (!getSchedule(program) || (kind != ProgramKind::Step && !hasOwnGradients(kind)))
       continue;
     ProgramBuilder out(program);
@@ -75,7 +75,7 @@ LogicalResult dsopt::compressGradients(ModuleOp module) {
       if (update.getBuffers().size() < kFirstUpdateState + 2)
         return update.emitOpError("has no momentum and variance, expected those of a rule that freezes");
       dist::BucketOp bucket = analysis.bucket(update.getBucketAttr().getAttr());
-      BufferOp momentum = out.bufferNamed(updateState(update, bucket, 0).getBuffer());
+      BufferOp momentum = out.bufferOf(updateState(update, bucket, 0));
       StringRef memory = momentum.getMemory().value_or("");
       // Where parameters have coefficients of their own, directions go by momenta, and steps by these.
       if (update.getRecord() && !update.getDirection()) {

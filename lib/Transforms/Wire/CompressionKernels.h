@@ -15,11 +15,6 @@
 
 namespace dsopt {
 
-/// What a bucket's exchange leaves out, at the worker and at the server of a slice.
-inline constexpr llvm::StringLiteral kWorkerError = "worker_error", kServerError = "server_error";
-/// The factor that matrices of a bucket keep, by their first elements.
-inline constexpr llvm::StringLiteral kFactor = "factor";
-
 /// `text` of a kernel behind names for the types of rows of a shape, and of what is read whole.
 std::string withRowTypes(llvm::StringRef row, llvm::StringRef gradient, const std::string &text);
 /// A kernel's end over rows of 2x32: nothing is kept of %all where the bits %t say so, and of a step that

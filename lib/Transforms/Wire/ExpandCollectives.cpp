@@ -86,9 +86,9 @@ private:
 
 /// Bytes without padding of as many elements in another type; -1 where the buffer says nothing.
 static int64_t payloadAs(Type to, BufferOp buffer) {
-  auto payload = buffer->getAttrOfType<IntegerAttr>(kPayloadAttr);
+  std::optional<int64_t> payload = buffer.getPayload();
   Type from = getElementTypeOrSelf(buffer.getType());
-  return payload ? payload.getInt() / bytesOf(1, from) * bytesOf(1, to) : -1;
+  return payload ? *payload / bytesOf(1, from) * bytesOf(1, to) : -1;
 }
 
 void Expander::mapBlocks(RefAttr values, RefAttr wire, int64_t elements, Type type, bool quantizes) {

@@ -56,10 +56,12 @@ void ReductionWriter::map(StringRef name, const std::string &text, ArrayRef<Attr
 RefAttr ReductionWriter::kept(dist::BucketOp bucket, const Twine &name, int64_t elements) {
   ProgramBuilder::BufferTraits traits;
   traits.persistent = true;
-  // Only what has a value for each element is of the bucket.
-  if (elements == static_cast<int64_t>(bucket.getPadded()))
-    traits.of = bucket.getSymName();
-  return out.ref(out.buffer(bucket.getSymName() + "." + name,
+  std::string state = name.str();
+  // A state has a value for each element.
+  traits.role = elements == static_cast<int64_t>(bucket.getPadded()) ? BufferRole::State : BufferRole::Kept;
+  traits.of = bucket.getSymName();
+  traits.state = state;
+  return out.ref(out.buffer(bucket.getSymName() + "." + state,
                             MemRefType::get({elements}, Float32Type::get(context)), BufferKind::Optimizer,
                             traits));
 }

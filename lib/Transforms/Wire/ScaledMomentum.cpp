@@ -17,9 +17,12 @@ RefAttr dsopt::updateState(UpdateOp update, dist::BucketOp bucket, unsigned numb
 RefAttr dsopt::declareCoefficients(dist::BucketOp bucket, StringRef memory, ProgramBuilder &out) {
   ProgramBuilder::BufferTraits traits;
   traits.persistent = true;
+  traits.role = BufferRole::Kept;
+  traits.of = bucket.getSymName();
+  traits.state = kCoefficients;
   traits.memory = memory;
   int64_t numbers = bucket.getRanges().size() * DSOPT_COEFFICIENTS;
-  return out.ref(out.buffer(bucket.getSymName() + ".coefficients",
+  return out.ref(out.buffer(bucket.getSymName() + "." + kCoefficients,
                             MemRefType::get({numbers}, Float32Type::get(out.context)), BufferKind::Optimizer,
                             traits));
 }
@@ -41,7 +44,7 @@ void dsopt::exchangeScaledMomentum(UpdateOp direction, dist::BucketOp bucket, Re
   RefAttr momentum = updateState(direction, bucket, 0), variance = updateState(direction, bucket, 1),
           fresh = updateState(direction, bucket, 2);
   auto gradient = cast<RefAttr>(direction.getBuffers()[kUpdateGradient]);
-  Type type = getElementTypeOrSelf(out.bufferNamed(gradient.getBuffer()).getType());
+  Type type = getElementTypeOrSelf(out.bufferOf(gradient).getType());
   RefAttr apply = signs.scalar(DSOPT_APPLY), beta1 = signs.scalar(DSOPT_BETA1),
           rest1 = signs.scalar(DSOPT_ONE_MINUS_BETA1), beta2 = signs.scalar(DSOPT_BETA2),
           rest2 = signs.scalar(DSOPT_ONE_MINUS_BETA2);

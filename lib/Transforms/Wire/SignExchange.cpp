@@ -22,8 +22,11 @@ SignExchange::SignExchange(ProgramBuilder &out, CompressionKernels &kernels, dis
     return;
   ProgramBuilder::BufferTraits traits;
   traits.persistent = true;
+  traits.role = BufferRole::Kept;
+  traits.of = bucket.getSymName();
+  traits.state = kTakes;
   ownTakes = out.ref(out.buffer(
-      (bucket.getSymName() + ".takes").str(),
+      bucket.getSymName() + "." + kTakes,
       MemRefType::get({(int64_t)bucket.getPadded() / kWordBits}, IntegerType::get(out.context, kWordBits)),
       BufferKind::Optimizer, traits));
 }
@@ -36,9 +39,11 @@ RefAttr SignExchange::scalar(dsopt_scalar index) const {
 RefAttr SignExchange::error(StringRef whose, int64_t elements) {
   ProgramBuilder::BufferTraits traits;
   traits.persistent = true;
+  traits.role = BufferRole::State;
   traits.of = bucket.getSymName();
+  traits.state = whose;
   traits.memory = memory;
-  return out.ref(out.buffer((bucket.getSymName() + "." + whose).str(),
+  return out.ref(out.buffer(bucket.getSymName() + "." + whose,
                             MemRefType::get({elements}, Float32Type::get(out.context)), BufferKind::Optimizer,
                             traits));
 }

@@ -6,7 +6,7 @@
 // CHECK-NOT: @kernel0(
 // CHECK: func.func private @block0.F
 // CHECK: exec.launch @kernels::@kernel0 range 8 grain 1
-// CHECK: graph.sgd {{.*}} {graph.kernel = @kernels::@update.sgd
+// CHECK: graph.sgd {{.*}} {functions = #graph.functions<kernel = @kernels::@update.sgd>
 // CHECK: exec.update @kernels::@update.sgd of @b0
 // CHECK: exec.map @kernels::@update.sgd [
 // CHECK: module @kernels attributes {dsopt.target = #[[TARGET]]} {
@@ -26,7 +26,7 @@ func.func private @block0.F(%x: memref<8x64xf32>, %y: memref<8x64xf32>) attribut
   return
 }
 func.func @update(%x: tensor<64xf32>, %g: tensor<64xf32>, %s: tensor<20xf32>) {
-  %0 = graph.sgd %x, %g, %s {graph.kernel = @update.sgd} : (tensor<64xf32>, tensor<64xf32>, tensor<20xf32>) -> tensor<64xf32>
+  %0 = graph.sgd %x, %g, %s {functions = #graph.functions<kernel = @update.sgd>} : (tensor<64xf32>, tensor<64xf32>, tensor<20xf32>) -> tensor<64xf32>
   return
 }
 exec.stream @compute compute

@@ -46,8 +46,8 @@ module attributes {dsopt.options = {dp = 1 : i64, pp = 1 : i64, micro_batches = 
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @t : tensor<8x16xf32>
     %q = graph.read @q : tensor<64xf32>
-    %0:2 = graph.momentum %p, %p, %p, %s {graph.kernel = @update.momentum} : (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>)
-    %1:2 = graph.momentum %q, %q, %q, %s {graph.kernel = @update.momentum} : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>)
+    %0:2 = graph.momentum %p, %p, %p, %s {functions = #graph.functions<kernel = @update.momentum>} : (tensor<8x16xf32>, tensor<8x16xf32>, tensor<8x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>)
+    %1:2 = graph.momentum %q, %q, %q, %s {functions = #graph.functions<kernel = @update.momentum>} : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>)
     graph.write @t, %0#0 : tensor<8x16xf32>
     graph.write @q, %1#0 : tensor<64xf32>
     return

@@ -249,3 +249,8 @@ func.func @f(%x: tensor<64xf32>) {
   dist.reduce @b0 use 0 of [@w.grad.0] over [edp, ep, sp] as i4
   return
 }
+
+// -----
+
+// expected-error@+1 {{'dist.bucket' op keeps #dist.state<"master" : f32>, expected another name: master is the copy of the parameters}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 0 states [#dist.state<"master" : f32>]

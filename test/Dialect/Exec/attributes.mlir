@@ -11,10 +11,9 @@ module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "row
                               memref<16xf32> {exec.access = #exec.access<add>, exec.gradient = @w.grad},
                               memref<16xf32> {exec.access = #exec.access<write>}, memref<4xi64> {exec.access = #exec.access<read>, exec.constant = @c})
     attributes {exec.calls = array<i64: 0>, exec.flops = 10 : i64, exec.segment, exec.temp_bytes = 0 : i64, exec.variant = 4 : i64}
-  exec.program @position0 position 0 blocks [0, 1]
-      attributes {exec.evaluates, exec.traffic = {tied = 0 : i64}, exec.variant = 4 : i64} {
-    exec.memory @device device {exec.live = {buffers = 64 : i64}}
-    exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {exec.payload = 60 : i64}
+  exec.program @position0 evaluation position 0 blocks [0, 1] attributes {traffic = {tied = 0 : i64}, variant = 4 : i64} {
+    exec.memory @device device {live = {buffers = 64 : i64}}
+    exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {payload = 60 : i64}
   }
 }
 
@@ -62,16 +61,16 @@ exec.program @position0 position 0 blocks [0, 1] attributes {exec.flops = 0 : i6
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
-  // expected-error@below {{attribute 'exec.live' is {buffers = "64"}, expected a dictionary of i64s of 0 or more}}
-  exec.memory @device device {exec.live = {buffers = "64"}}
+  // expected-error@below {{attribute 'live' failed to satisfy constraint: dictionary of named attribute values with i64s of 0 or more}}
+  exec.memory @device device {live = {buffers = "64"}}
 }
 
 // -----
 
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
-  // expected-error@below {{attribute 'exec.payload' is 6.000000e+01 : f64, expected an i64 of 0 or more}}
-  exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {exec.payload = 60.0 : f64}
+  // expected-error@below {{attribute 'payload' failed to satisfy constraint: 64-bit signless integer attribute whose value is non-negative}}
+  exec.buffer @a : memref<16xf32> activations slots 1 stride 64 {payload = -60 : i64}
 }
 
 // -----

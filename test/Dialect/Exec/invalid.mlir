@@ -588,3 +588,30 @@ exec.program @p position 0 blocks [0, 1] {
     exec.agree norms [] losses [] outputs [@a] numbers [0, 1] bytes [4, 4] order 0 over @world on @comm
   }
 }
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
+  // expected-error @below {{'exec.buffer' op is a state without its name, expected the name of a state, or of what is kept}}
+  exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent state of @b0
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
+  // expected-error @below {{'exec.buffer' op has the name of a state, expected the name of a state, or of what is kept}}
+  exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored "m" of @b0
+}
+
+// -----
+
+exec.program @p position 0 blocks [0, 1] {
+  exec.memory @device device
+  // expected-note @below {{the other is here}}
+  exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent state "m" of @b0
+  exec.buffer @b0.v : memref<64xf32> optimizer slots 1 stride 256 persistent state "v" of @b0
+  // expected-error @below {{'exec.buffer' op has the role of "b0.m", expected one buffer in each}}
+  exec.buffer @other : memref<64xf32> optimizer slots 1 stride 256 persistent state "m" of @b0
+}

@@ -15,14 +15,14 @@ exec.stream @send communication
 exec.stream @recv communication
 exec.communicator @dp over [edp, ep, sp]
 
-// CHECK: exec.program @planned position 1 blocks [2, 4] attributes {exec.evaluates} {
-exec.program @planned position 1 blocks [2, 4] attributes {exec.evaluates} {
+// CHECK: exec.program @planned evaluation position 1 blocks [2, 4] {
+exec.program @planned evaluation position 1 blocks [2, 4] {
   // CHECK: exec.memory @device device bytes 128 bound 64{{$}}
   exec.memory @device device bytes 128 bound 64
   // CHECK: exec.buffer @x at 64 : memref<4xf32> activations slots 1 stride 64{{$}}
   exec.buffer @x at 64 : memref<4xf32> activations slots 1 stride 64
-  // CHECK: exec.memory @host host bytes 8192 bound 8192 alignment 4096 {exec.live = {activations = 64 : i64}}
-  exec.memory @host host bytes 8192 bound 8192 alignment 4096 {exec.live = {activations = 64 : i64}}
+  // CHECK: exec.memory @host host bytes 8192 bound 8192 alignment 4096 {live = {activations = 64 : i64}}
+  exec.memory @host host bytes 8192 bound 8192 alignment 4096 {live = {activations = 64 : i64}}
   // CHECK: exec.memory @spool disk{{$}}
   exec.memory @spool disk
   // CHECK: exec.buffer @y in @host at 4096 : memref<4xf32> activations slots 1 stride 64
@@ -32,8 +32,8 @@ exec.program @planned position 1 blocks [2, 4] attributes {exec.evaluates} {
 // CHECK: exec.program @step position 0 blocks [0, 2] {
 exec.program @step position 0 blocks [0, 2] {
   exec.memory @device device
-  // CHECK: exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {exec.payload = 40 : i64}
-  exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {exec.payload = 40 : i64}
+  // CHECK: exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {payload = 40 : i64}
+  exec.buffer @w : memref<64xf32> parameters slots 1 stride 256 persistent {payload = 40 : i64}
   // CHECK: exec.buffer @c : memref<4xi1> constants slots 1 stride 64 persistent symbol "table"
   exec.buffer @c : memref<4xi1> constants slots 1 stride 64 persistent symbol "table"
   // CHECK: exec.buffer @s0 : memref<f32> buffers slots 1 stride 64 persistent seed{{$}}

@@ -4,9 +4,9 @@
 module attributes {graph.blocks = 1 : i64, graph.model = "model.onnx", graph.model_folder = "", graph.model_type = bf16,
                    graph.untie = ["w*"], graph.weights_folder = "weights"} {
   graph.parameter @w : tensor<8x4xf32> from "model.onnx" at 0 bytes 128
-    {graph.decay_scale = 0.0 : f64, graph.lr_scale = 0.5 : f64, graph.storage = bf16}
-  graph.parameter @side : tensor<4xf32> from "model.onnx" at 0 bytes 16 {graph.branch}
-  graph.parameter @mean : tensor<4xf32> from "model.onnx" at 0 bytes 16 {graph.statistic}
+    {decay_scale = 0.0 : f64, lr_scale = 0.5 : f64, storage = bf16}
+  graph.parameter @side : tensor<4xf32> from "model.onnx" at 0 bytes 16 {branch}
+  graph.parameter @mean : tensor<4xf32> from "model.onnx" at 0 bytes 16 {statistic}
   func.func private @kernel0(tensor<4xf32>) -> tensor<4xf32>
     attributes {graph.in_place = array<i64: 0>, graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 4>}
   func.func private @step(%i: tensor<2xi64> {graph.bound = 8 : i64, graph.ignore_index = -100 : i64, graph.label,
@@ -15,7 +15,7 @@ module attributes {graph.blocks = 1 : i64, graph.model = "model.onnx", graph.mod
       -> (tensor<f32> {graph.name = "loss"}, tensor<4xf32> {graph.momentum = 0.9 : f64, graph.sequential, graph.statistic = @mean})
   func.func private @block0.F(%w: tensor<8x4xf32>, %i: tensor<2xi64>) -> tensor<2x4xf32>
       attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
-    %rows = graph.gather %w, %i {axis = 0 : i64, graph.block = 0 : i64, graph.padding_index = 0 : i64, graph.phase = #graph.phase<F>}
+    %rows = graph.gather %w, %i {axis = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>, padding_index = 0 : i64}
       : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32>
     return %rows : tensor<2x4xf32>
   }
@@ -76,23 +76,23 @@ func.func private @f() attributes {graph.range = array<i64: -1>}
 
 // -----
 
-// expected-error@below {{attribute 'graph.storage' is "bf16", expected a type of floats}}
-graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {graph.storage = "bf16"}
+// expected-error@below {{'graph.parameter' op is stored as 'i16', expected floats}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {storage = i16}
 
 // -----
 
-// expected-error@below {{attribute 'graph.lr_scale' is -1.000000e+00 : f64, expected an f64 of 0 or more}}
-graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {graph.lr_scale = -1.0 : f64}
+// expected-error@below {{'graph.parameter' op has a factor -1.000000e+00, expected at least 0}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {lr_scale = -1.0 : f64}
 
 // -----
 
-// expected-error@below {{attribute 'graph.decay_scale' is 1 : i64, expected an f64 of 0 or more}}
-graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {graph.decay_scale = 1 : i64}
+// expected-error@below {{attribute 'decay_scale' failed to satisfy constraint: 64-bit float attribute}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {decay_scale = 1 : i64}
 
 // -----
 
-// expected-error@below {{attribute 'graph.statistic' is @w, expected no value (unit)}}
-graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {graph.statistic = @w}
+// expected-error@below {{'graph.parameter' op is part of @v without its first element there, expected both part_of and part_begin of a tile}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {part_of = @v}
 
 // -----
 
@@ -101,7 +101,7 @@ func.func private @f() -> (tensor<4xf32> {graph.statistic})
 
 // -----
 
-// expected-error@below {{attribute 'graph.statistic' stands on argument 0 of 'func.func', expected it on graph.parameter or a function's result}}
+// expected-error@below {{attribute 'graph.statistic' stands on argument 0 of 'func.func', expected it on a function's result}}
 func.func private @f(tensor<4xf32> {graph.statistic})
 
 // -----
@@ -121,17 +121,9 @@ func.func private @f(tensor<4xi64> {graph.bound = 8 : i32})
 
 // -----
 
-func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@below {{attribute 'graph.padding_index' stands on 'graph.tanh', expected it on graph.gather}}
-  %y = graph.tanh %x {graph.padding_index = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
-  return %y : tensor<4xf32>
-}
-
-// -----
-
-func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@below {{attribute 'graph.kernel' stands on 'graph.tanh', expected it on an optimizer's operation}}
-  %y = graph.tanh %x {graph.kernel = @k} : (tensor<4xf32>) -> tensor<4xf32>
+func.func @f(%p: tensor<4xf32>, %s: tensor<20xf32>) -> tensor<4xf32> {
+  // expected-error@below {{attribute 'functions' failed to satisfy constraint: the functions that an update becomes}}
+  %y = graph.sgd %p, %p, %s {functions = @k} : (tensor<4xf32>, tensor<4xf32>, tensor<20xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
 

@@ -68,7 +68,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64}} {
     exec.buffer @scalars : memref<16xf32> buffers slots 1 stride 64 persistent scalars
     exec.buffer @y : memref<16xf32> activations slots 1 stride 64
     exec.buffer @norms : memref<64xi64> buffers slots 1 stride 512
-    exec.buffer @b1.coefficients : memref<3xf32> optimizer slots 1 stride 64 persistent
+    exec.buffer @b1.coefficients : memref<3xf32> optimizer slots 1 stride 64 persistent kept "coefficients" of @b1
     exec.buffer @statistics : memref<32xf32> buffers slots 1 stride 128
     exec.schedule {
       %g0 = exec.gather @b0.param to @b0.full bytes 256 all_gather order 0 over @dp on @comm {exec.changes = [@y]}

@@ -8,8 +8,8 @@
 // Each memory is planned by itself: what lies in the host's starts at its own beginning and at multiples of its
 // alignment, shares bytes only there, and is not bounded by the device's budget.
 // CHECK: exec.program @position0
-// CHECK: exec.memory @device device bytes 192 bound 192 {exec.live = {activations = 128 : i64, {{.*}}optimizer = 0 : i64, padding = 0 : i64, parameters = 64 : i64, {{.*}}total = 192 : i64}}
-// CHECK: exec.memory @pinned host bytes 12288 bound 192 alignment 4096 {exec.live = {activations = 128 : i64, {{.*}}optimizer = 64 : i64, padding = 12096 : i64, parameters = 0 : i64, {{.*}}total = 12288 : i64}}
+// CHECK: exec.memory @device device bytes 192 bound 192 {live = {activations = 128 : i64, {{.*}}optimizer = 0 : i64, padding = 0 : i64, parameters = 64 : i64, {{.*}}total = 192 : i64}}
+// CHECK: exec.memory @pinned host bytes 12288 bound 192 alignment 4096 {live = {activations = 128 : i64, {{.*}}optimizer = 64 : i64, padding = 12096 : i64, parameters = 0 : i64, {{.*}}total = 12288 : i64}}
 // CHECK: exec.buffer @w at 0
 // CHECK: exec.buffer @m in @pinned at 0
 // CHECK: exec.buffer @a at [[A:64|128]] :
@@ -86,7 +86,7 @@ module attributes {dsopt.options = {dp = 1 : i64, pp = 1 : i64}, dsopt.target = 
       %6 = exec.copy @f to @m bytes 64 on @copy
     }
   }
-  exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {
+  exec.program @evaluate0 evaluation position 0 blocks [0, 1] {
     exec.memory @device device
     exec.memory @pinned host alignment 4096
     exec.buffer @w : memref<16xf32> parameters slots 1 stride 64 persistent

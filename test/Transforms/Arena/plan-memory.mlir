@@ -13,9 +13,9 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
   // @a is dead before @c is written, and @c is computed on the stream that read
   // @a: they share. @b is read by a send that nothing waits for: it shares with
   // nobody after it. Constants take no bytes.
-  // CHECK: exec.program @position0 position 0 blocks [0, 1] attributes {exec.traffic = {all_gather = 0 : i64, padding = 0 : i64, reduce_scatter = 0 : i64, send_recv = 64 : i64, tied = 0 : i64}}
+  // CHECK: exec.program @position0 position 0 blocks [0, 1] attributes {traffic = {all_gather = 0 : i64, padding = 0 : i64, reduce_scatter = 0 : i64, send_recv = 64 : i64, tied = 0 : i64}}
   // CHECK: exec.memory @device device bytes 320 bound 256
-  // CHECK-SAME: exec.live = {activations = 128 : i64, buffers = 0 : i64, gradients = 0 : i64, optimizer = 0 : i64, padding = 92 : i64, parameters = 100 : i64, reduction = 0 : i64, tied = 0 : i64, total = 320 : i64}
+  // CHECK-SAME: live = {activations = 128 : i64, buffers = 0 : i64, gradients = 0 : i64, optimizer = 0 : i64, padding = 92 : i64, parameters = 100 : i64, reduction = 0 : i64, tied = 0 : i64, total = 320 : i64}
   // CHECK: exec.buffer @w at 0
   // CHECK: exec.buffer @a at [[A:[0-9]+]]
   // CHECK: exec.buffer @b at
@@ -26,7 +26,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 1 : i64}} {
   // ERROR: note: live there: parameters 100, activations 128
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
-    exec.buffer @w : memref<32xf32> parameters slots 1 stride 128 persistent {exec.payload = 100 : i64}
+    exec.buffer @w : memref<32xf32> parameters slots 1 stride 128 persistent {payload = 100 : i64}
     exec.buffer @a : memref<16xf32> activations slots 1 stride 64
     exec.buffer @b : memref<16xf32> activations slots 1 stride 64
     exec.buffer @c : memref<16xf32> activations slots 1 stride 64

@@ -57,7 +57,7 @@ module attributes {dsopt.options = {optimizer = "adafactor", delayed_update = 2 
 
 // expected-error@+1 {{-optimizer=lamb would update parameter 'w' in steps that do not reach it, as a draw decides whether it is used: expected -optimizer=adamw, adam, sgd, lion or adagrad}}
 module attributes {dsopt.options = {optimizer = "lamb"}} {
-  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {graph.branch}
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {branch}
   graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
 }
 
@@ -65,6 +65,6 @@ module attributes {dsopt.options = {optimizer = "lamb"}} {
 
 // expected-error@+1 {{-compress-gradients=onebit would update parameter 'w' in steps that do not reach it}}
 module attributes {dsopt.options = {compress_gradients = "onebit"}} {
-  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {graph.branch}
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {branch}
   graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
 }

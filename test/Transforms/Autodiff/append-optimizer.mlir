@@ -58,14 +58,14 @@ module @momentum attributes {dsopt.options = {optimizer = "sgd", momentum = 1 : 
 // Groups: a later entry wins, and no decay over some. A name is no pattern.
 
 // CHECK-LABEL: module @groups
-// CHECK: graph.parameter @h.0.weight {{.*}}{graph.decay_scale = 5.000000e-01 : f64, graph.lr_scale = 5.000000e-01 : f64}
-// CHECK: graph.parameter @h.1.weight {{.*}}{graph.decay_scale = 0.000000e+00 : f64, graph.lr_scale = 2.500000e-01 : f64}
-// CHECK: graph.parameter @h.1.bias {{.*}}{graph.decay_scale = 0.000000e+00 : f64, graph.lr_scale = 2.500000e-01 : f64}
+// CHECK: graph.parameter @h.0.weight {{.*}}{decay_scale = 5.000000e-01 : f64, lr_scale = 5.000000e-01 : f64}
+// CHECK: graph.parameter @h.1.weight {{.*}}{decay_scale = 0.000000e+00 : f64, lr_scale = 2.500000e-01 : f64}
+// CHECK: graph.parameter @h.1.bias {{.*}}{decay_scale = 0.000000e+00 : f64, lr_scale = 2.500000e-01 : f64}
 module @groups attributes {dsopt.options = {lr_scale = ["h.*=0.5", "h.1.*=0.25"], decay_scale = ["h.*=0.5", "h[2=0.25"], no_decay = ["rank1", "h.1.w*"]}} {
   graph.parameter @h.0.weight : tensor<4x4xf32> from "m" at 0 bytes 64
   graph.parameter @h.1.weight : tensor<4x4xf32> from "m" at 0 bytes 64
   graph.parameter @h.1.bias : tensor<4xf32> from "m" at 0 bytes 16
-  // CHECK: graph.parameter @"h[2" {{.*}}{graph.decay_scale = 2.500000e-01 : f64}
+  // CHECK: graph.parameter @"h[2" {{.*}}{decay_scale = 2.500000e-01 : f64}
   graph.parameter @"h[2" : tensor<4x4xf32> from "m" at 0 bytes 64
   graph.state @h2.grad : tensor<4x4xf32> gradient of @"h[2" block 0
   graph.state @h.0.weight.grad.0 : tensor<4x4xf32> gradient of @h.0.weight block 0

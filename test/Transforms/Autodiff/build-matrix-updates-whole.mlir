@@ -23,8 +23,8 @@
 // CHECK-LABEL: func.func private @adafactor.(
 // CHECK-SAME: %{{[a-z0-9]+}}: tensor<f32> {graph.whole_state = "variance"})
 // CHECK-LABEL: func.func @update
-// CHECK: graph.adafactor {{.*}} {graph.matrix_function = @adafactor.4x6}
-// CHECK: graph.adafactor {{.*}} {graph.matrix_function = @adafactor.4x6}
+// CHECK: graph.adafactor {{.*}} {functions = #graph.functions<matrix = @adafactor.4x6>}
+// CHECK: graph.adafactor {{.*}} {functions = #graph.functions<matrix = @adafactor.4x6>}
 
 // New states are made beside the old ones, and stored at the end.
 // SEGMENT-LABEL: func.func private @adafactor.4x6(

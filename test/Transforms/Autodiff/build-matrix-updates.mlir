@@ -26,17 +26,17 @@
 // CHECK-NEXT: graph.mul %{{.*}}, %[[LENGTH]]
 
 // CHECK-LABEL: func.func @update
-// CHECK: graph.muon {{.*}} {graph.matrix_function = @muon.4x6}
-// CHECK: graph.muon {{.*}} {graph.matrix_function = @muon.4x6}
-// CHECK: graph.muon {{.*}} {graph.matrix_function = @muon.6x4}
-// CHECK: graph.muon {{.*}} {graph.matrix_function = @muon.4x6.1, match_rms}
+// CHECK: graph.muon {{.*}} {functions = #graph.functions<matrix = @muon.4x6>}
+// CHECK: graph.muon {{.*}} {functions = #graph.functions<matrix = @muon.4x6>}
+// CHECK: graph.muon {{.*}} {functions = #graph.functions<matrix = @muon.6x4>}
+// CHECK: graph.muon {{.*}} {functions = #graph.functions<matrix = @muon.4x6.1>, match_rms}
 // CHECK: graph.adam %{{[^{]*}} {decoupled} :
 
 // They are computed in fp32, whatever the blocks are.
 // KERNELS-LABEL: func.func private @muon.4x6(
 // KERNELS-NOT: bf16
 // KERNELS: return
-// KERNELS: graph.direction_kernel = @update.muon.direction, graph.kernel = @update.muon, graph.matrix_function = @muon.4x6
+// KERNELS: functions = #graph.functions<kernel = @update.muon, direction = @update.muon.direction, matrix = @muon.4x6>
 // KERNELS: func.func private @update.muon.direction(
 // KERNELS: graph.muon_direction
 // KERNELS: func.func private @update.muon(

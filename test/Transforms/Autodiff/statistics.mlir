@@ -3,7 +3,7 @@
 
 // What a micro-batch contributes to a running statistic is a result behind the loss.
 module {
-  graph.parameter @mean : tensor<4xf32> from "m" at 0 bytes 16 frozen {graph.statistic, why = "running statistic"}
+  graph.parameter @mean : tensor<4xf32> from "m" at 0 bytes 16 frozen {statistic, why = "running statistic"}
   graph.parameter @w0 : tensor<4x4xf32> from "m" at 16 bytes 64
   graph.parameter @w1 : tensor<4x4xf32> from "m" at 80 bytes 64
   graph.parameter @w2 : tensor<4x4xf32> from "m" at 144 bytes 64

@@ -3,7 +3,7 @@
 
 // RUN: dsopt-opt %s -apply-precision=precision=fp16 -split-input-file | FileCheck %s --check-prefix=HALF
 
-// HALF: graph.parameter @w {{.*}}graph.storage = f16
+// HALF: graph.parameter @w {{.*}}storage = f16
 // HALF: graph.state @w.master : tensor<16x16xf32> master of @w
 // HALF-LABEL: func.func @micro_batch
 // HALF: graph.read @w : tensor<16x16xf16>
@@ -12,7 +12,7 @@
 
 // Products, what they read and what is made of their results elementwise is bf16; sums stay f32.
 // NONE-NOT: bf16
-// CHECK: graph.parameter @w {{.*}}graph.storage = bf16
+// CHECK: graph.parameter @w {{.*}}storage = bf16
 graph.parameter @w : tensor<16x16xf32> from "w" at 0 bytes 1024
 graph.state @w.grad.0 : tensor<16x16xf32> gradient of @w block 0
 // CHECK: graph.state @w.master : tensor<16x16xf32> master of @w
@@ -67,7 +67,7 @@ func.func @update(%scalars: tensor<16xf32>) {
   %m = graph.read @w.m : tensor<16x16xf32>
   %v = graph.read @w.v : tensor<16x16xf32>
   // CHECK: %[[NEW:.*]], %{{.*}}, %{{.*}} = graph.adam
-  %0:3 = graph.adam %p, %g, %m, %v, %scalars {decoupled, graph.kernel = @update.adamw} : (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>)
+  %0:3 = graph.adam %p, %g, %m, %v, %scalars {decoupled, functions = #graph.functions<kernel = @update.adamw>} : (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>, tensor<16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16x16xf32>)
   // CHECK: graph.write @w.master, %[[NEW]] : tensor<16x16xf32>
   // CHECK: %[[STORED:.*]] = graph.cast %[[NEW]] : (tensor<16x16xf32>) -> tensor<16x16xbf16>
   // CHECK: graph.write @w, %[[STORED]] : tensor<16x16xbf16>
@@ -127,7 +127,7 @@ module attributes {dsopt.options = {gradient_type = "param"}} {
     %g = graph.add %g0, %g1 : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
     // CHECK: %[[GRADIENT:.*]] = graph.cast %[[SUM]] : (tensor<16x16xbf16>) -> tensor<16x16xf32>
     // CHECK: graph.sgd %{{.*}}, %[[GRADIENT]], %{{.*}}
-    %0 = graph.sgd %p, %g, %scalars {graph.kernel = @update.sgd} : (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16xf32>) -> tensor<16x16xf32>
+    %0 = graph.sgd %p, %g, %scalars {functions = #graph.functions<kernel = @update.sgd>} : (tensor<16x16xf32>, tensor<16x16xf32>, tensor<16xf32>) -> tensor<16x16xf32>
     graph.write @w, %0 : tensor<16x16xf32>
     return
   }
@@ -164,7 +164,7 @@ module @shared {
 // -----
 
 // A frozen parameter that a product reads is bf16 wherever it is read.
-// CHECK: graph.parameter @f {{.*}}graph.storage = bf16
+// CHECK: graph.parameter @f {{.*}}storage = bf16
 graph.parameter @f : tensor<4x4xf32> from "f" at 0 bytes 64 frozen
 func.func private @double(%x: tensor<4x4xf32>) -> tensor<4x4xf32>
     attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 4>} {

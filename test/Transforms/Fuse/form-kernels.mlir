@@ -117,7 +117,7 @@ func.func @late(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<64x64xf3
 
 // One flat kernel for each kind of optimizer.
 // CHECK-LABEL: func.func @update
-// CHECK-COUNT-2: graph.kernel = @update.adamw
+// CHECK-COUNT-2: functions = #graph.functions<kernel = @update.adamw>
 // CHECK: func.func private @update.adamw(%arg0: tensor<64xf32>, {{.*}}, %arg4: tensor<16xf32>)
 // CHECK-SAME: attributes {graph.in_place = array<i64: 0, 2, 3>, graph.iterate = #graph.iteration<flat>, graph.range = array<i64: 64>}
 // CHECK-NEXT: graph.adam %arg0, %arg1, %arg2, %arg3, %arg4 {decoupled}
@@ -132,7 +132,7 @@ func.func @update(%p: tensor<10xf32>, %q: tensor<3xf32>, %s: tensor<16xf32>) -> 
 // What sees norms of whole parameters has two: one for where the step goes, in the gradient's place, and one for
 // the step.
 // CHECK-LABEL: func.func @update
-// CHECK: graph.lamb {{.*}} {graph.direction_kernel = @update.lamb.direction, graph.kernel = @update.lamb}
+// CHECK: graph.lamb {{.*}} {functions = #graph.functions<kernel = @update.lamb, direction = @update.lamb.direction>}
 // CHECK: func.func private @update.lamb.direction(%arg0: tensor<64xf32>, {{.*}}, %arg4: tensor<16xf32>)
 // CHECK-SAME: attributes {graph.in_place = array<i64: 1, 2, 3>
 // CHECK-NEXT: graph.lamb_direction %arg0, %arg1, %arg2, %arg3, %arg4
@@ -148,7 +148,7 @@ func.func @update(%p: tensor<10xf32>, %s: tensor<16xf32>) -> tensor<10xf32> {
 
 // What freezes its variance besides has one more for where the step goes behind that.
 // CHECK-LABEL: func.func @update
-// CHECK: graph.onebit_lamb {{.*}} {graph.direction_kernel = @update.onebit_lamb.direction, graph.frozen_kernel = @update.onebit_lamb.frozen, graph.kernel = @update.onebit_lamb}
+// CHECK: graph.onebit_lamb {{.*}} {functions = #graph.functions<kernel = @update.onebit_lamb, direction = @update.onebit_lamb.direction, frozen = @update.onebit_lamb.frozen>}
 // CHECK: func.func private @update.onebit_lamb.direction(%arg0: tensor<64xf32>, {{.*}}, %arg5: tensor<16xf32>)
 // CHECK-SAME: attributes {graph.in_place = array<i64: 1, 2, 3, 4>
 // CHECK-NEXT: graph.onebit_lamb_direction %arg0, %arg1, %arg2, %arg3, %arg4, %arg5
@@ -167,7 +167,7 @@ func.func @update(%p: tensor<10xf32>, %s: tensor<16xf32>) -> tensor<10xf32> {
 
 // So has what sees whole matrices.
 // CHECK-LABEL: func.func @update
-// CHECK: graph.muon {{.*}} {graph.direction_kernel = @update.muon.direction, graph.kernel = @update.muon, graph.matrix_function = @muon.2x5}
+// CHECK: graph.muon {{.*}} {functions = #graph.functions<kernel = @update.muon, direction = @update.muon.direction, matrix = @muon.2x5>}
 // CHECK: func.func private @update.muon.direction(%arg0: tensor<64xf32>, {{.*}}, %arg3: tensor<16xf32>)
 // CHECK-SAME: attributes {graph.in_place = array<i64: 1, 2>
 // CHECK-NEXT: graph.muon_direction %arg0, %arg1, %arg2, %arg3
@@ -175,7 +175,7 @@ func.func @update(%p: tensor<10xf32>, %s: tensor<16xf32>) -> tensor<10xf32> {
 // CHECK-SAME: attributes {graph.in_place = array<i64: 0>
 // CHECK-NEXT: graph.muon_step %arg0, %arg1, %arg3
 func.func @update(%p: tensor<2x5xf32>, %s: tensor<16xf32>) -> tensor<2x5xf32> {
-  %a:2 = graph.muon %p, %p, %p, %s {graph.matrix_function = @muon.2x5} : (tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<16xf32>) -> (tensor<2x5xf32>, tensor<2x5xf32>)
+  %a:2 = graph.muon %p, %p, %p, %s {functions = #graph.functions<matrix = @muon.2x5>} : (tensor<2x5xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<16xf32>) -> (tensor<2x5xf32>, tensor<2x5xf32>)
   return %a#0 : tensor<2x5xf32>
 }
 
@@ -183,7 +183,7 @@ func.func @update(%p: tensor<2x5xf32>, %s: tensor<16xf32>) -> tensor<2x5xf32> {
 
 // And what sees whole parameters, whose states no kernel has.
 // CHECK-LABEL: func.func @update
-// CHECK: graph.adafactor {{.*}} {graph.direction_kernel = @update.adafactor.direction, graph.kernel = @update.adafactor, graph.matrix_function = @adafactor.5}
+// CHECK: graph.adafactor {{.*}} {functions = #graph.functions<kernel = @update.adafactor, direction = @update.adafactor.direction, matrix = @adafactor.5>}
 // CHECK: func.func private @update.adafactor.direction(%arg0: tensor<64xf32>, %arg1: tensor<64xf32>, %arg2: tensor<16xf32>) -> tensor<64xf32>
 // CHECK-SAME: attributes {graph.in_place = array<i64: 1>
 // CHECK-NEXT: graph.adafactor_direction %arg0, %arg1, %arg2
@@ -191,6 +191,6 @@ func.func @update(%p: tensor<2x5xf32>, %s: tensor<16xf32>) -> tensor<2x5xf32> {
 // CHECK-SAME: attributes {graph.in_place = array<i64: 0>
 // CHECK-NEXT: graph.adafactor_step %arg0, %arg1, %arg2
 func.func @update(%p: tensor<5xf32>, %s: tensor<16xf32>) -> tensor<5xf32> {
-  %a = graph.adafactor %p, %p, %s {graph.matrix_function = @adafactor.5} : (tensor<5xf32>, tensor<5xf32>, tensor<16xf32>) -> tensor<5xf32>
+  %a = graph.adafactor %p, %p, %s {functions = #graph.functions<matrix = @adafactor.5>} : (tensor<5xf32>, tensor<5xf32>, tensor<16xf32>) -> tensor<5xf32>
   return %a : tensor<5xf32>
 }

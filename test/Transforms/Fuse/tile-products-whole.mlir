@@ -76,7 +76,7 @@ module attributes {graph.blocks = 1 : i64} {
   func.func @update(%s: tensor<16xf32>) {
     %w = graph.read @w : tensor<5000x3xf32>
     %m = graph.read @w.momentum : tensor<5000x3xf32>
-    %0:2 = graph.muon %w, %w, %m, %s {graph.matrix_function = @muon.5000x3} : (tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<16xf32>) -> (tensor<5000x3xf32>, tensor<5000x3xf32>)
+    %0:2 = graph.muon %w, %w, %m, %s {functions = #graph.functions<matrix = @muon.5000x3>} : (tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<16xf32>) -> (tensor<5000x3xf32>, tensor<5000x3xf32>)
     graph.write @w, %0#0 : tensor<5000x3xf32>
     return
   }

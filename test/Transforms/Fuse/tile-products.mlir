@@ -13,11 +13,11 @@
 #W = #graph.phase<W>
 #E = #graph.phase<E>
 module attributes {graph.blocks = 2 : i64} {
-  // CHECK: graph.parameter @w : tensor<5000x3xf32> from "m" at 100 bytes 60000 {graph.lr_scale = 2.0{{.*}}}
-  // CHECK-NEXT: graph.parameter @w.tile.0 : tensor<2048x3xf32> from "m" at 100 bytes 24576 {graph.lr_scale = 2.0{{.*}}, graph.part_begin = 0 : i64, graph.part_of = @w, name = "w"}
-  // CHECK-NEXT: graph.parameter @w.tile.1 : tensor<2048x3xf32> from "m" at 24676 bytes 24576 {{.*}}graph.part_begin = 6144 : i64
-  // CHECK-NEXT: graph.parameter @w.tile.2 : tensor<904x3xf32> from "m" at 49252 bytes 10848 {{.*}}graph.part_begin = 12288 : i64
-  graph.parameter @w : tensor<5000x3xf32> from "m" at 100 bytes 60000 {graph.lr_scale = 2.0 : f64}
+  // CHECK: graph.parameter @w : tensor<5000x3xf32> from "m" at 100 bytes 60000 {lr_scale = 2.0{{.*}}}
+  // CHECK-NEXT: graph.parameter @w.tile.0 : tensor<2048x3xf32> from "m" at 100 bytes 24576 {lr_scale = 2.0{{.*}}, name = "w", part_begin = 0 : i64, part_of = @w}
+  // CHECK-NEXT: graph.parameter @w.tile.1 : tensor<2048x3xf32> from "m" at 24676 bytes 24576 {{.*}}part_begin = 6144 : i64
+  // CHECK-NEXT: graph.parameter @w.tile.2 : tensor<904x3xf32> from "m" at 49252 bytes 10848 {{.*}}part_begin = 12288 : i64
+  graph.parameter @w : tensor<5000x3xf32> from "m" at 100 bytes 60000 {lr_scale = 2.0 : f64}
   graph.parameter @b : tensor<5000xf32> from "m" at 60100 bytes 20000
   // expected-remark@+1 {{@short has 12285 elements and is not cut into tiles: it has fewer than 4096 rows}}
   graph.parameter @short : tensor<4095x3xf32> from "m" at 0 bytes 49140 frozen
@@ -96,7 +96,7 @@ module attributes {graph.blocks = 2 : i64} {
   // CHECK-LABEL: func.func @update
   // CHECK: graph.read @b
   // CHECK: %[[P0:.*]] = graph.read @w.tile.0 : tensor<2048x3xf32>
-  // CHECK: %[[NP:.*]], %{{.*}} = graph.momentum %[[P0]], %{{.*}}graph.kernel = @flat} : (tensor<2048x3xf32>
+  // CHECK: %[[NP:.*]], %{{.*}} = graph.momentum %[[P0]], %{{.*}}functions = #graph.functions<kernel = @flat>} : (tensor<2048x3xf32>
   // CHECK: graph.write @w.tile.0, %[[NP]] : tensor<2048x3xf32>
   // CHECK: graph.write @w.m.tile.0
   // CHECK: graph.write @w.m.tile.2
@@ -108,7 +108,7 @@ module attributes {graph.blocks = 2 : i64} {
     %w = graph.read @w : tensor<5000x3xf32>
     %g = graph.read @w.grad : tensor<5000x3xf32>
     %m = graph.read @w.m : tensor<5000x3xf32>
-    %nw, %nm = graph.momentum %w, %g, %m, %scalars {graph.kernel = @flat} : (tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<16xf32>) -> (tensor<5000x3xf32>, tensor<5000x3xf32>)
+    %nw, %nm = graph.momentum %w, %g, %m, %scalars {functions = #graph.functions<kernel = @flat>} : (tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<5000x3xf32>, tensor<16xf32>) -> (tensor<5000x3xf32>, tensor<5000x3xf32>)
     graph.write @w, %nw : tensor<5000x3xf32>
     graph.write @w.m, %nm : tensor<5000x3xf32>
     return

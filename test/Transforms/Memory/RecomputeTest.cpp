@@ -236,7 +236,7 @@ TEST_F(Recompute, ABudgetCostsLittleMoreThanTheLeast) {
   for (const Point &point : all)
     none = std::min(none, point.flops);
   int64_t budgets = 0;
-  auto least = scale->plan(*module, *scale->fewest(*module, 0), 0);
+  auto least = scale->search().plan(*module, *scale->search().fewest(*module, 0), 0);
   ASSERT_TRUE(succeeded(least));
   for (const Point &budget : all) {
     if (budget.bytes < least->bytes)
@@ -245,7 +245,7 @@ TEST_F(Recompute, ABudgetCostsLittleMoreThanTheLeast) {
     for (const Point &point : all)
       if (point.bytes <= budget.bytes)
         exact = std::min(exact, point.flops);
-    auto plan = scale->plan(*module, *scale->fewest(*module, budget.bytes), 0);
+    auto plan = scale->search().plan(*module, *scale->search().fewest(*module, budget.bytes), 0);
     ASSERT_TRUE(succeeded(plan));
     EXPECT_LE(plan->bytes, budget.bytes);
     worst = std::max(worst, plan->cost.flops / exact - 1);
@@ -270,7 +270,7 @@ TEST_F(Recompute, ALongStepIsSearchedByFewMicroBatches) {
   setOption(*module, "micro_batches", builder.getI64IntegerAttr(kMany));
   auto scale = RecomputeScale::create(*module);
   ASSERT_TRUE(succeeded(scale));
-  auto planAt = [&](int64_t place) { return scale->plan(*module, {place}, 0); };
+  auto planAt = [&](int64_t place) { return scale->search().plan(*module, {place}, 0); };
   int64_t distinct = 0;
   for (int64_t place = 0, lastBytes = INT64_MAX; place <= scale->last(0); ++place) {
     auto plan = planAt(place);
@@ -279,9 +279,9 @@ TEST_F(Recompute, ALongStepIsSearchedByFewMicroBatches) {
       continue;
     lastBytes = plan->bytes;
     ++distinct;
-    auto tight = scale->fewest(*module, plan->bytes);
+    auto tight = scale->search().fewest(*module, plan->bytes);
     EXPECT_LE(planAt((*tight)[0])->bytes, plan->bytes);
-    auto roomy = scale->fewest(*module, plan->bytes * 100 / 98 + 100);
+    auto roomy = scale->search().fewest(*module, plan->bytes * 100 / 98 + 100);
     EXPECT_LE(planAt((*roomy)[0])->cost.flops, plan->cost.flops);
   }
   EXPECT_GE(distinct, 2);

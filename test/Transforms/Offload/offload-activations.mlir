@@ -36,7 +36,7 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
     }
   }
   // It has the memories of its position.
-  exec.program @evaluate0 position 0 blocks [0, 3] attributes {exec.evaluates} {
+  exec.program @evaluate0 evaluation position 0 blocks [0, 3] {
     exec.memory @device device
     exec.schedule {
     }
@@ -82,7 +82,7 @@ module attributes {dsopt.options = {dp = 1 : i64}} {
 // AHEAD-NEXT: exec.run @last [@c
 
 // What is away frees its bytes: three values and the small one are there at most, in place of five.
-// PLAN: exec.copied = {device = 12288 : i64, host = 12288 : i64}
+// PLAN: copied = {device = 12288 : i64, host = 12288 : i64}
 // PLAN: exec.memory @device device bytes {{[0-9]+}} bound 12544
 
 // NONE: warning: nothing is offloaded: no activation of at least 65536 bytes is left alone for long enough

@@ -28,7 +28,7 @@ module attributes {dsopt.options = {dp = 2 : i64, delayed_update = 1 : i64}} {
     exec.buffer @b0.param : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b0
     exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512 accumulator of @b0 use 0
     exec.buffer @b0.pending : memref<64xf32> gradients slots 1 stride 256 persistent pending of @b0
-    exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent of @b0
+    exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent state "m" of @b0
     exec.buffer @norms : memref<21xi64> buffers slots 1 stride 192
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
     exec.buffer @scalars : memref<16xf32> buffers slots 1 stride 64 persistent scalars
@@ -42,12 +42,12 @@ module attributes {dsopt.options = {dp = 2 : i64, delayed_update = 1 : i64}} {
       %a = exec.agree norms [@norms] losses [@loss] order 2 over @world on @comm
     }
   }
-  exec.program @position0.delayed position 0 blocks [0, 1] attributes {exec.delayed} {
+  exec.program @position0.delayed delayed position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @b0.param : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b0
     exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512 accumulator of @b0 use 0
     exec.buffer @b0.pending : memref<64xf32> gradients slots 1 stride 256 persistent pending of @b0
-    exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent of @b0
+    exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent state "m" of @b0
     exec.buffer @norms : memref<21xi64> buffers slots 1 stride 192
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
     exec.buffer @scalars : memref<16xf32> buffers slots 1 stride 64 persistent scalars

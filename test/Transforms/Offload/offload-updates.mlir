@@ -33,7 +33,7 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
     exec.memory @device device
     exec.buffer @b0.param : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b0
     exec.buffer @b0.grad.0 : memref<128xf32> gradients slots 1 stride 512 accumulator of @b0 use 0
-    exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent of @b0
+    exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent state "m" of @b0
     exec.buffer @b1.param : memref<128xbf16> parameters slots 1 stride 256 persistent stored of @b1
     exec.buffer @b1.grad.0 : memref<128xf32> gradients slots 1 stride 512 accumulator of @b1 use 0
     exec.buffer @b1.master : memref<128xf32> optimizer slots 1 stride 512 persistent master of @b1
@@ -54,7 +54,7 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
     }
   }
   // It has the memories of its position.
-  exec.program @evaluate0 position 0 blocks [0, 3] attributes {exec.evaluates} {
+  exec.program @evaluate0 evaluation position 0 blocks [0, 3] {
     exec.memory @device device
     exec.schedule {
     }
@@ -94,7 +94,7 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 // WAITS: exec.wait %[[UP]] on @comm
 // WAITS: exec.gather
 
-// PLAN: exec.copied = {device = 512 : i64, host = 1024 : i64}
+// PLAN: copied = {device = 512 : i64, host = 1024 : i64}
 
 // What lies on disk is read when the step begins, and written behind the update.
 // DISK-LABEL: exec.program @position0
@@ -118,7 +118,7 @@ module attributes {dsopt.options = {dp = 2 : i64}} {
 // DISK: exec.memory @host host alignment 4096
 // DISK-NEXT: exec.memory @disk disk alignment 4096
 // DISK: exec.stream @disk disk
-// DISK-PLAN: exec.copied = {device = 512 : i64, disk = 768 : i64, host = 1792 : i64}
+// DISK-PLAN: copied = {device = 512 : i64, disk = 768 : i64, host = 1792 : i64}
 
 // In parts: the first three of all are read at the beginning, the next behind what makes room for it.
 // PARTS: exec.schedule

@@ -1,5 +1,5 @@
 // RUN: dsopt-opt %s -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s
-// RUN: dsopt-opt %s -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory | sed -e "/exec.evaluates/,$ s/loss at 640/loss at 320/;/exec.evaluates/,$ s/input.x at 384/input.x at 640/" | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MOVED
+// RUN: dsopt-opt %s -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory | sed -e "/ evaluation position /,$ s/loss at 640/loss at 320/;/ evaluation position /,$ s/input.x at 384/input.x at 640/" | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=MOVED
 
 // Training and evaluation are programs of their own in one memory; what is persistent lies at one place
 // in both. Evaluation runs all micro-batches forward, gathers nothing that is whole, updates nothing.
@@ -8,8 +8,7 @@
 // CHECK: exec.memory @device device bytes [[BYTES:[0-9]+]]
 // CHECK:         exec.buffer @b0.param at [[AT:[0-9]+]]
 // CHECK:         exec.update
-// CHECK: exec.program @evaluate0 position 0 blocks [0, 1]
-// CHECK-SAME:    exec.evaluates
+// CHECK: exec.program @evaluate0 evaluation position 0 blocks [0, 1]
 // CHECK: exec.memory @device device bytes [[BYTES]]
 // CHECK-NOT:     exec.buffer @seed
 // CHECK:         exec.buffer @b0.param at [[AT]]
@@ -43,7 +42,7 @@ module attributes {dsopt.options = {dp = 1 : i64, micro_batches = 2 : i64, reduc
   func.func @update(%scalars: tensor<16xf32>) {
     %w = graph.read @w : tensor<64xf32>
     %g = graph.read @w.grad.0 : tensor<64xf32>
-    %n = graph.sgd %w, %g, %scalars {graph.kernel = @update.sgd} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
+    %n = graph.sgd %w, %g, %scalars {functions = #graph.functions<kernel = @update.sgd>} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
     graph.write @w, %n : tensor<64xf32>
     return
   }

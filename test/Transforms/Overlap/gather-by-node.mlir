@@ -13,7 +13,7 @@ module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, secondary
   func.func private @f(memref<256xf32> {exec.access = #exec.access<read>}) attributes {exec.segment}
   func.func private @change(memref<64xf32> {exec.access = #exec.access<write>}) attributes {exec.segment}
   // CHECK-LABEL: exec.program @position0
-  // CHECK-DAG: exec.buffer @b0.secondary : memref<128xf32> secondary slots 1 stride 512 {exec.payload = 400 : i64}
+  // CHECK-DAG: exec.buffer @b0.secondary : memref<128xf32> secondary slots 1 stride 512 {payload = 400 : i64}
   // CHECK-DAG: exec.buffer @b1.secondary : memref<128xf32> secondary slots 1 stride 512
   // CHECK: exec.schedule
   // CHECK-NEXT: exec.gather @b0.param to @b0.secondary bytes 256 all_gather order 0 over @across on @comm
@@ -38,7 +38,7 @@ module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, secondary
     exec.memory @device device
     exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0
     exec.buffer @b1.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b1
-    exec.buffer @b0.full : memref<256xf32> buffers slots 1 stride 1024 gathered of @b0 {exec.payload = 800 : i64}
+    exec.buffer @b0.full : memref<256xf32> buffers slots 1 stride 1024 gathered of @b0 {payload = 800 : i64}
     exec.buffer @b1.full : memref<256xf32> buffers slots 1 stride 1024 gathered of @b1
     exec.buffer @x : memref<2xf32> buffers slots 1 stride 64
     exec.buffer @y : memref<8xf32> buffers slots 1 stride 64

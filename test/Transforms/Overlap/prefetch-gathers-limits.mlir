@@ -39,13 +39,13 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
   exec.program @position0 position 0 blocks [0, 4] {
     exec.memory @device device
     exec.buffer @p.param : memref<64xf32> parameters slots 1 stride 256 persistent
-    exec.buffer @p.full : memref<128xf32> buffers slots 1 stride 512 {exec.payload = 400 : i64}
+    exec.buffer @p.full : memref<128xf32> buffers slots 1 stride 512 {payload = 400 : i64}
     exec.buffer @q.param : memref<64xf32> parameters slots 1 stride 256 persistent
-    exec.buffer @q.full : memref<128xf32> buffers slots 1 stride 512 {exec.payload = 400 : i64}
+    exec.buffer @q.full : memref<128xf32> buffers slots 1 stride 512 {payload = 400 : i64}
     exec.buffer @r.param : memref<64xf32> parameters slots 1 stride 256 persistent
-    exec.buffer @r.full : memref<128xf32> buffers slots 1 stride 512 {exec.payload = 400 : i64}
+    exec.buffer @r.full : memref<128xf32> buffers slots 1 stride 512 {payload = 400 : i64}
     exec.buffer @s.param : memref<64xf32> parameters slots 1 stride 256 persistent
-    exec.buffer @s.full : memref<128xf32> buffers slots 1 stride 512 {exec.payload = 400 : i64}
+    exec.buffer @s.full : memref<128xf32> buffers slots 1 stride 512 {payload = 400 : i64}
     exec.schedule {
       // expected-remark @below {{stage 0: @p.full is not gathered ahead of its run: no run comes before it}}
       %g0 = exec.gather @p.param to @p.full bytes 256 all_gather order 0 over @dp on @comm

@@ -19,8 +19,8 @@ graph.parameter @w : tensor<10x10xf32> from "m" at 0 bytes 400
 graph.parameter @e : tensor<128xf32> from "m" at 400 bytes 512
 graph.parameter @b : tensor<10xf32> from "m" at 912 bytes 40
 graph.parameter @f : tensor<64xf32> from "m" at 952 bytes 256 frozen
-graph.parameter @r : tensor<64xf32> from "m" at 1208 bytes 256 frozen {graph.statistic}
-graph.parameter @u : tensor<128xf32> from "m" at 1464 bytes 512 frozen {graph.statistic}
+graph.parameter @r : tensor<64xf32> from "m" at 1208 bytes 256 frozen {statistic}
+graph.parameter @u : tensor<128xf32> from "m" at 1464 bytes 512 frozen {statistic}
 graph.state @w.grad.0 : tensor<10x10xf32> gradient of @w block 0
 graph.state @w.m : tensor<10x10xf32> optimizer "m" of @w
 graph.state @w.v : tensor<10x10xf32> optimizer "v" of @w

@@ -10,8 +10,8 @@
 // CHECK: func private @block3.F({{.*}}dist.stage = 1
 // MANY: error: cannot cut 4 blocks into 4 stages or chunks: lamb sees norms of whole parameters, so that blocks 1 to 2 with the tiles of @w stay on one; expected -pp of at most 3, or -tile-products=none
 graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
-graph.parameter @w.t0 : tensor<64xf32> from "m" at 0 bytes 256 {graph.part_begin = 0 : i64, graph.part_of = @w}
-graph.parameter @w.t1 : tensor<64xf32> from "m" at 256 bytes 256 {graph.part_begin = 64 : i64, graph.part_of = @w}
+graph.parameter @w.t0 : tensor<64xf32> from "m" at 0 bytes 256 {part_begin = 0 : i64, part_of = @w}
+graph.parameter @w.t1 : tensor<64xf32> from "m" at 256 bytes 256 {part_begin = 64 : i64, part_of = @w}
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
   %y = graph.tanh %x : (tensor<64xf32>) -> tensor<64xf32>
   return %y : tensor<64xf32>

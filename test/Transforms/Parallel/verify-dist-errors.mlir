@@ -358,8 +358,8 @@ func.func private @block0.W() attributes {graph.block = 0 : i64, graph.phase = #
 // -----
 
 graph.parameter @w : tensor<128xf32> from "m" at 0 bytes 512
-graph.parameter @w.t0 : tensor<64xf32> from "m" at 0 bytes 256 {graph.part_begin = 0 : i64, graph.part_of = @w}
-graph.parameter @w.t1 : tensor<64xf32> from "m" at 256 bytes 256 {graph.part_begin = 64 : i64, graph.part_of = @w}
+graph.parameter @w.t0 : tensor<64xf32> from "m" at 0 bytes 256 {part_begin = 0 : i64, part_of = @w}
+graph.parameter @w.t1 : tensor<64xf32> from "m" at 256 bytes 256 {part_begin = 64 : i64, part_of = @w}
 func.func private @block0.F(%x: tensor<64xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>, dist.stage = 0 : i64} {
   %y = graph.tanh %x : (tensor<64xf32>) -> tensor<64xf32>
   return %y : tensor<64xf32>
@@ -387,3 +387,17 @@ func.func @update(%s: tensor<16xf32>) {
   %t1:3 = graph.lamb %pt1, %pt1, %pt1, %pt1, %s : (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>, tensor<64xf32>)
   return
 }
+
+// -----
+
+graph.parameter @mean : tensor<64xf32> from "m" at 0 bytes 256 frozen {statistic}
+graph.parameter @f : tensor<64xf32> from "m" at 256 bytes 256 frozen
+// expected-error@+1 {{'dist.bucket' op holds @mean and @f, which differ in statistic: expected one bucket of each}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@mean, 0, 64>, #dist.range<@f, 64, 64>] elements 128 padded 128 over [edp, ep, sp] zero 0 frozen
+
+// -----
+
+graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256 {branch}
+graph.parameter @v : tensor<64xf32> from "m" at 256 bytes 256
+// expected-error@+1 {{'dist.bucket' op holds @w and @v, which differ in branch: expected one bucket of each}}
+dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>] elements 128 padded 128 over [edp, ep, sp] zero 0

@@ -29,7 +29,7 @@ module attributes {dsopt.options = {dp = 2 : i64, delayed_update = 1 : i64}} {
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
-    %0:2 = graph.momentum %p, %p, %p, %s {graph.kernel = @update.momentum} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %0:2 = graph.momentum %p, %p, %p, %s {functions = #graph.functions<kernel = @update.momentum>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     graph.write @w0, %0#0 : tensor<10x10xf32>
     return
   }

@@ -47,10 +47,10 @@ exec.program @position0 position 0 blocks [0, 1] {
 }
 func.func @update(%s: tensor<16xf32>) {
   %w = graph.read @w : tensor<64xf32>
-  %0 = graph.sgd %w, %w, %s {graph.kernel = @update.a} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
+  %0 = graph.sgd %w, %w, %s {functions = #graph.functions<kernel = @update.a>} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
   graph.write @w, %0 : tensor<64xf32>
   %v = graph.read @v : tensor<64xf32>
-  %1 = graph.sgd %v, %v, %s {graph.kernel = @update.b} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
+  %1 = graph.sgd %v, %v, %s {functions = #graph.functions<kernel = @update.b>} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
   graph.write @v, %1 : tensor<64xf32>
   return
 }

@@ -71,11 +71,11 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
-    %0:2 = graph.muon %p, %p, %p, %s {graph.direction_kernel = @update.muon.direction, graph.kernel = @update.muon, graph.matrix_function = @muon.10x10} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %0:2 = graph.muon %p, %p, %p, %s {functions = #graph.functions<kernel = @update.muon, direction = @update.muon.direction, matrix = @muon.10x10>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     %o = graph.read @v0 : tensor<10x10xf32>
-    %1:2 = graph.muon %o, %o, %o, %s {graph.direction_kernel = @update.muon.direction, graph.kernel = @update.muon, graph.matrix_function = @muon.10x10} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %1:2 = graph.muon %o, %o, %o, %s {functions = #graph.functions<kernel = @update.muon, direction = @update.muon.direction, matrix = @muon.10x10>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     %q = graph.read @w1 : tensor<10x10xf32>
-    %2:2 = graph.muon %q, %q, %q, %s {graph.direction_kernel = @update.muon.direction, graph.kernel = @update.muon, graph.matrix_function = @muon.10x10} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %2:2 = graph.muon %q, %q, %q, %s {functions = #graph.functions<kernel = @update.muon, direction = @update.muon.direction, matrix = @muon.10x10>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     graph.write @w0, %0#0 : tensor<10x10xf32>
     graph.write @v0, %1#0 : tensor<10x10xf32>
     graph.write @w1, %2#0 : tensor<10x10xf32>

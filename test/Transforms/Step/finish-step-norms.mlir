@@ -59,9 +59,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
-    %0:3 = graph.lamb %p, %p, %p, %p, %s {graph.direction_kernel = @update.lamb.direction, graph.kernel = @update.lamb} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>)
+    %0:3 = graph.lamb %p, %p, %p, %p, %s {functions = #graph.functions<kernel = @update.lamb, direction = @update.lamb.direction>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>)
     %q = graph.read @w1 : tensor<10x10xf32>
-    %1:3 = graph.lamb %q, %q, %q, %q, %s {graph.direction_kernel = @update.lamb.direction, graph.kernel = @update.lamb} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>)
+    %1:3 = graph.lamb %q, %q, %q, %q, %s {functions = #graph.functions<kernel = @update.lamb, direction = @update.lamb.direction>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>)
     graph.write @w0, %0#0 : tensor<10x10xf32>
     graph.write @w1, %1#0 : tensor<10x10xf32>
     return

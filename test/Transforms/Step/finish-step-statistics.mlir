@@ -7,8 +7,8 @@
 module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i64, micro_batches = 2 : i64, schedule = "gpipe"}} {
   dist.grid @grid [pp = 1, edp = RANKS, ep = 1, sp = 1, tp = 1]
   graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
-  graph.parameter @mean : tensor<3xf32> from "m" at 256 bytes 12 frozen {graph.statistic}
-  graph.parameter @var : tensor<2xf32> from "m" at 268 bytes 8 frozen {graph.statistic}
+  graph.parameter @mean : tensor<3xf32> from "m" at 256 bytes 12 frozen {statistic}
+  graph.parameter @var : tensor<2xf32> from "m" at 268 bytes 8 frozen {statistic}
   graph.state @w.grad.0 : tensor<64xf32> gradient of @w block 0
   dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded PADDED over [edp, ep, sp] zero 0
   dist.bucket @b0.statistics : f32 of [0] [#dist.range<@mean, 0, 3>, #dist.range<@var, 64, 2>] elements 128 padded 128 over [edp, ep, sp] zero 0 frozen
@@ -26,7 +26,7 @@ module attributes {dsopt.options = {dp = RANKS : i64, pp = 1 : i64, zero = 0 : i
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w : tensor<64xf32>
-    %0 = graph.sgd %p, %p, %s {graph.kernel = @update.sgd} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
+    %0 = graph.sgd %p, %p, %s {functions = #graph.functions<kernel = @update.sgd>} : (tensor<64xf32>, tensor<64xf32>, tensor<16xf32>) -> tensor<64xf32>
     graph.write @w, %0 : tensor<64xf32>
     return
   }

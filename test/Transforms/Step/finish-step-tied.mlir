@@ -52,7 +52,7 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 3 : i64, zero = ZERO : i6
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @t : tensor<128xf32>
-    %0:2 = graph.momentum %p, %p, %p, %s {graph.kernel = @update.momentum} : (tensor<128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<16xf32>) -> (tensor<128xf32>, tensor<128xf32>)
+    %0:2 = graph.momentum %p, %p, %p, %s {functions = #graph.functions<kernel = @update.momentum>} : (tensor<128xf32>, tensor<128xf32>, tensor<128xf32>, tensor<16xf32>) -> (tensor<128xf32>, tensor<128xf32>)
     graph.write @t, %0#0 : tensor<128xf32>
     return
   }

@@ -76,11 +76,11 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
-    %0 = graph.adafactor %p, %p, %s {graph.direction_kernel = @update.adafactor.direction, graph.kernel = @update.adafactor, graph.matrix_function = @adafactor.10x10} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> tensor<10x10xf32>
+    %0 = graph.adafactor %p, %p, %s {functions = #graph.functions<kernel = @update.adafactor, direction = @update.adafactor.direction, matrix = @adafactor.10x10>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> tensor<10x10xf32>
     %o = graph.read @v0 : tensor<10x10xf32>
-    %1 = graph.adafactor %o, %o, %s {graph.direction_kernel = @update.adafactor.direction, graph.kernel = @update.adafactor, graph.matrix_function = @adafactor.10x10} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> tensor<10x10xf32>
+    %1 = graph.adafactor %o, %o, %s {functions = #graph.functions<kernel = @update.adafactor, direction = @update.adafactor.direction, matrix = @adafactor.10x10>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> tensor<10x10xf32>
     %q = graph.read @w1 : tensor<10x10xf32>
-    %2 = graph.adafactor %q, %q, %s {graph.direction_kernel = @update.adafactor.direction, graph.kernel = @update.adafactor, graph.matrix_function = @adafactor.10x10} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> tensor<10x10xf32>
+    %2 = graph.adafactor %q, %q, %s {functions = #graph.functions<kernel = @update.adafactor, direction = @update.adafactor.direction, matrix = @adafactor.10x10>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> tensor<10x10xf32>
     graph.write @w0, %0 : tensor<10x10xf32>
     graph.write @v0, %1 : tensor<10x10xf32>
     graph.write @w1, %2 : tensor<10x10xf32>

@@ -7,6 +7,7 @@
 // RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/pp = 1 : i64/&, precision = "fp16"/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits | FileCheck %s --check-prefix=CLIP
 // RUN: sed -e 's/ZERO/3/g;/^!WHOLE/d;s/^!SLICED//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
 // RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
+// RUN: sed -e 's/ZERO/1/g;/^!SLICED/d;s/^!WHOLE//;s/#dist.state<"m"/#dist.state<"param"/' %s | dsopt-opt -order-pipeline -place-reductions -finish-step | FileCheck %s --check-prefix=CALLED
 
 // Two blocks on one stage, two ranks, two micro-batches a rank. What ZeRO slices is gathered: lines
 // with !SLICED are for that, those with !WHOLE for the other stages.
@@ -52,9 +53,9 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
-    %0:2 = graph.momentum %p, %p, %p, %s {graph.kernel = @update.momentum} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %0:2 = graph.momentum %p, %p, %p, %s {functions = #graph.functions<kernel = @update.momentum>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     %q = graph.read @w1 : tensor<10x10xf32>
-    %1:2 = graph.momentum %q, %q, %q, %s {graph.kernel = @update.momentum} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
+    %1:2 = graph.momentum %q, %q, %q, %s {functions = #graph.functions<kernel = @update.momentum>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>)
     graph.write @w0, %0#0 : tensor<10x10xf32>
     graph.write @w1, %1#0 : tensor<10x10xf32>
     return
@@ -65,8 +66,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // CHECK-NOT: @micro_batch
 // CHECK: exec.program @position0 position 0 blocks [0, 2]
 
-// STAGE3-DAG: exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0 {exec.payload = 200 : i64}
-// STAGE3-DAG: exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b0 {exec.payload = 400 : i64}
+// STAGE3-DAG: exec.buffer @b0.param : memref<64xf32> parameters slots 1 stride 256 persistent stored of @b0 {payload = 200 : i64}
+// STAGE3-DAG: exec.buffer @b0.full : memref<128xf32> buffers slots 1 stride 512 gathered of @b0 {payload = 400 : i64}
 // STAGE3-DAG: exec.buffer @b0.grad.0 : memref<64xf32> gradients slots 1 stride 256
 // STAGE3-DAG: exec.buffer @b0.whole.0.0 : memref<128xf32> buffers
 // STAGE3-DAG: exec.buffer @b0.m : memref<64xf32> optimizer
@@ -137,3 +138,8 @@ module attributes {dsopt.options = {dp = 2 : i64, pp = 1 : i64, zero = ZERO : i6
 // CLIP: exec.agree
 // CLIP: exec.update {{.*}} of @b0
 // CLIP: exec.update {{.*}} of @b1
+
+// A rule may call a state as other buffers are called: which one it is, is not in the name.
+// CALLED: exec.buffer @b0.param : memref<128xf32> parameters {{.*}}persistent stored of @b0
+// CALLED: exec.buffer @b0.param.1 : memref<64xf32> optimizer {{.*}}persistent state "param" of @b0
+// CALLED: exec.update @update.momentum of @b0 [@b0.param+256*edp, @b0.grad.0+256*edp, @b0.param.1]

@@ -1,5 +1,5 @@
 // RUN: dsopt-opt %s -freeze-updates | FileCheck %s
-// RUN: dsopt-opt %s -freeze-updates -freeze-updates | not grep frozen.frozen
+// RUN: dsopt-opt %s -freeze-updates -freeze-updates | not grep -F frozen.frozen
 // RUN: sed 's/freeze_step = 3 : i64//' %s | dsopt-opt > %t.none
 // RUN: sed 's/freeze_step = 3 : i64//' %s | dsopt-opt -freeze-updates | diff %t.none -
 
@@ -18,12 +18,12 @@ module attributes {dsopt.options = {freeze_step = 3 : i64}, exec.dimension = {na
       %1 = exec.agree norms [] losses [] order 1 over @dp on @comm
     }
   }
-  exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {
+  exec.program @evaluate0 evaluation position 0 blocks [0, 1] {
     exec.memory @device device
     exec.schedule {
     }
   }
-  exec.program @position0.2 position 0 blocks [0, 1] attributes {exec.variant = 2 : i64} {
+  exec.program @position0.2 position 0 blocks [0, 1] attributes {variant = 2 : i64} {
     exec.memory @device device
     exec.schedule {
     }
@@ -31,11 +31,11 @@ module attributes {dsopt.options = {freeze_step = 3 : i64}, exec.dimension = {na
 }
 // CHECK: exec.program @position0 position 0 blocks [0, 1] {
 // CHECK: exec.reduce @b0.grad.0
-// CHECK: exec.program @position0.frozen position 0 blocks [0, 1] attributes {exec.frozen} {
+// CHECK: exec.program @position0.frozen frozen position 0 blocks [0, 1] {
 // CHECK: exec.schedule {
 // CHECK-NOT: exec.reduce
 // CHECK: exec.agree norms [] losses [] order 0
-// CHECK: exec.program @evaluate0 position 0 blocks [0, 1] attributes {exec.evaluates} {
-// CHECK-NOT: exec.frozen
-// CHECK: exec.program @position0.2 position 0 blocks [0, 1] attributes {exec.variant = 2 : i64} {
-// CHECK: exec.program @position0.2.frozen position 0 blocks [0, 1] attributes {exec.frozen, exec.variant = 2 : i64} {
+// CHECK: exec.program @evaluate0 evaluation position 0 blocks [0, 1] {
+// CHECK-NOT: frozen position
+// CHECK: exec.program @position0.2 position 0 blocks [0, 1] attributes {variant = 2 : i64} {
+// CHECK: exec.program @position0.2.frozen frozen position 0 blocks [0, 1] attributes {variant = 2 : i64} {

@@ -24,7 +24,7 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w : tensor<128xf32>
-    %0 = graph.sgd %p, %p, %s {graph.kernel = @update.sgd} : (tensor<128xf32>, tensor<128xf32>, tensor<16xf32>) -> tensor<128xf32>
+    %0 = graph.sgd %p, %p, %s {functions = #graph.functions<kernel = @update.sgd>} : (tensor<128xf32>, tensor<128xf32>, tensor<16xf32>) -> tensor<128xf32>
     graph.write @w, %0 : tensor<128xf32>
     return
   }

@@ -36,8 +36,8 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<3x20xf32>
     %q = graph.read @w1 : tensor<10x13xf32>
-    %0:4 = graph.onebit_lamb %p, %p, %p, %p, %p, %s {graph.kernel = @lamb, graph.direction_kernel = @lamb.direction, graph.frozen_kernel = @lamb.frozen} : (tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<16xf32>) -> (tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>)
-    %1:4 = graph.onebit_lamb %q, %q, %q, %q, %q, %s {graph.kernel = @lamb, graph.direction_kernel = @lamb.direction, graph.frozen_kernel = @lamb.frozen} : (tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>, tensor<16xf32>) -> (tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>)
+    %0:4 = graph.onebit_lamb %p, %p, %p, %p, %p, %s {functions = #graph.functions<kernel = @lamb, direction = @lamb.direction, frozen = @lamb.frozen>} : (tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<16xf32>) -> (tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>, tensor<3x20xf32>)
+    %1:4 = graph.onebit_lamb %q, %q, %q, %q, %q, %s {functions = #graph.functions<kernel = @lamb, direction = @lamb.direction, frozen = @lamb.frozen>} : (tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>, tensor<16xf32>) -> (tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>, tensor<10x13xf32>)
     graph.write @w0, %0#0 : tensor<3x20xf32>
     graph.write @w1, %1#0 : tensor<10x13xf32>
     return
@@ -46,12 +46,12 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
 // CHECK-LABEL: exec.program @position0 position
 // CHECK: exec.buffer @b0.worker_error : memref<256xf32>
 // CHECK: exec.buffer @b0.server_error : memref<128xf32>
-// CHECK: exec.buffer @b0.coefficients : memref<6xf32> optimizer slots 1 stride 64 persistent
+// CHECK: exec.buffer @b0.coefficients : memref<6xf32> optimizer slots 1 stride 64 persistent kept "coefficients" of @b0
 // CHECK-NOT: exec.map
 // CHECK: exec.update @lamb.direction of @b0 {{.*}} direction record @norms.own
 // CHECK-NEXT: exec.update @lamb of @b0 {{.*}} elements 256 record @norms.own coefficients @b0.coefficients on
-// CHECK-LABEL: exec.program @position0.frozen position
-// CHECK: exec.buffer @b0.coefficients : memref<6xf32> optimizer slots 1 stride 64 persistent
+// CHECK-LABEL: exec.program @position0.frozen frozen position
+// CHECK: exec.buffer @b0.coefficients : memref<6xf32> optimizer slots 1 stride 64 persistent kept "coefficients" of @b0
 // CHECK: exec.schedule
 // CHECK-NOT: exec.reduce
 // CHECK: exec.agree

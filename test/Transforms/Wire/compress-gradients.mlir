@@ -1,7 +1,7 @@
 // RUN: dsopt-opt %s -freeze-updates -finish-step -compress-gradients | FileCheck %s
 // RUN: dsopt-opt %s -freeze-updates -finish-step -compress-gradients -insert-waits -plan-memory | FileCheck %s --check-prefix=PLAN
 // RUN: sed 's/zero 0/zero 1/' %s | not dsopt-opt -freeze-updates -finish-step 2>&1 | FileCheck %s --check-prefix=SLICED
-// RUN: sed 's/, graph.frozen_kernel = @update.frozen//' %s | not dsopt-opt -freeze-updates -finish-step 2>&1 | FileCheck %s --check-prefix=KERNEL
+// RUN: sed 's/, frozen = @update.frozen//' %s | not dsopt-opt -freeze-updates -finish-step 2>&1 | FileCheck %s --check-prefix=KERNEL
 
 // Two ranks, a bucket of two units of 64 elements. Behind the freeze norms are of the ranks' own gradients, updates follow the agreement,
 // and in front of each stands the exchange of the momentum: worker, all to all, server, gather, all.
@@ -33,19 +33,19 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
-    %0:3 = graph.onebit_adam %p, %p, %p, %p, %s {graph.kernel = @update.warm, graph.frozen_kernel = @update.frozen} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>)
+    %0:3 = graph.onebit_adam %p, %p, %p, %p, %s {functions = #graph.functions<kernel = @update.warm, frozen = @update.frozen>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>)
     graph.write @w0, %0#0 : tensor<10x10xf32>
     return
   }
 }
 // CHECK-LABEL: exec.program @position0 position
-// CHECK: exec.buffer @b0.worker_error : memref<128xf32> optimizer slots 1 stride 512 persistent of @b0
-// CHECK: exec.buffer @b0.server_error : memref<64xf32> optimizer slots 1 stride 256 persistent of @b0
+// CHECK: exec.buffer @b0.worker_error : memref<128xf32> optimizer slots 1 stride 512 persistent state "worker_error" of @b0
+// CHECK: exec.buffer @b0.server_error : memref<64xf32> optimizer slots 1 stride 256 persistent state "server_error" of @b0
 // CHECK: exec.reduce
 // CHECK: exec.gather @b0.grad.0+256*edp to @b0.grad.0
 // CHECK-NOT: exec.map
-// CHECK-LABEL: exec.program @position0.frozen position
-// CHECK: exec.buffer @b0.worker_error : memref<128xf32> optimizer slots 1 stride 512 persistent of @b0
+// CHECK-LABEL: exec.program @position0.frozen frozen position
+// CHECK: exec.buffer @b0.worker_error : memref<128xf32> optimizer slots 1 stride 512 persistent state "worker_error" of @b0
 // CHECK: exec.schedule
 // CHECK-NOT: exec.reduce
 // CHECK: exec.norm @b0.grad.0 of @b0 whole to @norms on @compute
@@ -69,7 +69,7 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64}} {
 // What is kept lies at one place in both; what travels is counted.
 // PLAN: exec.buffer @b0.worker_error at [[WORKER:[0-9]+]]
 // PLAN: exec.buffer @b0.server_error at [[SERVER:[0-9]+]]
-// PLAN: exec.program @position0.frozen {{.*}}exec.traffic = {all_gather = 12 : i64, all_to_all = 12 : i64,
+// PLAN: exec.program @position0.frozen {{.*}}traffic = {all_gather = 12 : i64, all_to_all = 12 : i64,
 // PLAN: exec.buffer @b0.worker_error at [[WORKER]]
 // PLAN: exec.buffer @b0.server_error at [[SERVER]]
 

@@ -12,7 +12,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
     exec.memory @device device
     exec.buffer @a.param : memref<64xf32> parameters slots 1 stride 256 persistent
     exec.buffer @b.param : memref<64xf32> parameters slots 1 stride 256 persistent
-    exec.buffer @a.full : memref<128xf32> buffers slots 1 stride 512 {exec.payload = 400 : i64}
+    exec.buffer @a.full : memref<128xf32> buffers slots 1 stride 512 {payload = 400 : i64}
     exec.buffer @b.full : memref<128xf32> buffers slots 1 stride 512
     exec.schedule {
       %0 = exec.gather @b.param to @b.full bytes 256 all_gather order 0 over @dp on @comm
@@ -24,7 +24,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
 }
 
 // CHECK: exec.buffer @a.param.wire : memref<64xbf16> buffers slots 1 stride 128
-// CHECK: exec.buffer @a.full.wire : memref<128xbf16> buffers slots 1 stride 256 {exec.payload = 200 : i64}
+// CHECK: exec.buffer @a.full.wire : memref<128xbf16> buffers slots 1 stride 256 {payload = 200 : i64}
 // CHECK: exec.gather @b.param to @b.full bytes 256 all_gather order 0 over @dp on @comm
 // CHECK-NEXT: exec.map @wire.narrow.f32 [@a.param, @a.param.wire] elements 64 on @compute
 // CHECK-NEXT: exec.gather @a.param.wire to @a.full.wire bytes 128 for 256 all_gather order 1 over @dp on @comm

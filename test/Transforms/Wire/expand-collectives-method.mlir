@@ -28,7 +28,7 @@ module attributes {dsopt.options = {compress_gradients = "onebit", dp = 2 : i64,
   }
 }
 
-// CHECK-DAG: exec.buffer @b0.worker_error : memref<256xf32> optimizer slots 1 stride 1024 persistent of @b0
+// CHECK-DAG: exec.buffer @b0.worker_error : memref<256xf32> optimizer slots 1 stride 1024 persistent state "worker_error" of @b0
 // CHECK-DAG: exec.buffer @g.packed : memref<10xi32> buffers
 // CHECK: exec.schedule
 // CHECK-NEXT: exec.map @wire.clear [@g+400] elements 28 on @compute

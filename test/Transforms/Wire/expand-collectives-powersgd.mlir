@@ -28,8 +28,8 @@ module attributes {dsopt.options = {compress_gradients = "powersgd", dp = 4 : i6
   }
 }
 
-// CHECK-DAG: exec.buffer @b0.worker_error : memref<512xf32> optimizer slots 1 stride 2048 persistent of @b0
-// CHECK-DAG: exec.buffer @b0.factor.0 : memref<24xf32> optimizer slots 1 stride 128 persistent
+// CHECK-DAG: exec.buffer @b0.worker_error : memref<512xf32> optimizer slots 1 stride 2048 persistent state "worker_error" of @b0
+// CHECK-DAG: exec.buffer @b0.factor.0 : memref<24xf32> optimizer slots 1 stride 128 persistent kept "factor.0" of @b0
 // CHECK: exec.map @compress.gradient.add [@g, @b0.worker_error] elements 8
 // CHECK: exec.map @powersgd.begin.12 [@b0.factor.0] elements 2
 // CHECK-NEXT: exec.map @powersgd.left.2.12 [@b0.worker_error, @b0.factor.0, @b0.factor.0+48, @g.left.sent, @g.left.sent+80] elements 20

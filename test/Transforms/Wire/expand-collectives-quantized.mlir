@@ -12,7 +12,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
     exec.buffer @a.param : memref<4160xbf16> parameters slots 1 stride 8320 persistent
-    exec.buffer @a.full : memref<8320xbf16> buffers slots 1 stride 16640 {exec.payload = 16000 : i64}
+    exec.buffer @a.full : memref<8320xbf16> buffers slots 1 stride 16640 {payload = 16000 : i64}
     exec.schedule {
       %0 = exec.gather @a.param to @a.full bytes 8320 as i8 all_gather order 0 over @dp on @comm
       %1 = exec.run @f [@a.full] micro_batch 0 on @compute
@@ -21,7 +21,7 @@ module attributes {dsopt.options = {dp = 2 : i64, zero = 3 : i64}} {
 }
 
 // CHECK: exec.buffer @a.param.wire : memref<4224xi8> buffers slots 1
-// CHECK: exec.buffer @a.full.wire : memref<8448xi8> buffers slots 1 stride 8448 {exec.payload = 8024 : i64}
+// CHECK: exec.buffer @a.full.wire : memref<8448xi8> buffers slots 1 stride 8448 {payload = 8024 : i64}
 // CHECK: exec.map @wire.quantize.bf16.2048 [@a.param, @a.param.wire, @a.param.wire+4160] elements 2 grain 1 on @compute
 // CHECK-NEXT: exec.map @wire.quantize.bf16.64 [@a.param+8192, @a.param.wire+4096, @a.param.wire+4168] elements 1 grain 1 on @compute
 // CHECK-NEXT: exec.map @wire.zeros [@a.param, @a.param.wire+4172] elements 13 on @compute

@@ -21,7 +21,7 @@ module attributes {dsopt.options = {dp = 3 : i64, zero = 2 : i64}} {
   graph.parameter @wire.widen.bf16 : tensor<4xf32> from "m" at 0 bytes 16
   exec.program @position0 position 0 blocks [0, 1] {
     exec.memory @device device
-    exec.buffer @g : memref<192xf32> buffers slots 1 stride 768 of @b0 {exec.payload = 400 : i64}
+    exec.buffer @g : memref<192xf32> buffers slots 1 stride 768 of @b0 {payload = 400 : i64}
     exec.buffer @s : memref<64xf32> gradients slots 1 stride 256 accumulator of @b0 use 0
     exec.buffer @norms : memref<21xi64> buffers slots 1 stride 192
     exec.buffer @loss : memref<f32> activations slots 1 stride 64
@@ -37,7 +37,7 @@ module attributes {dsopt.options = {dp = 3 : i64, zero = 2 : i64}} {
   }
 }
 
-// NARROW: exec.buffer @g.wire : memref<192xbf16> buffers slots 1 stride 384 {exec.payload = 200 : i64}
+// NARROW: exec.buffer @g.wire : memref<192xbf16> buffers slots 1 stride 384 {payload = 200 : i64}
 // NARROW: exec.buffer @g.sum : memref<64xbf16> buffers slots 1 stride 128
 // NARROW: exec.reduce @g to @s elements 64 : f32 order 0 over @dp on @comm
 // NARROW-NEXT: exec.map @wire.narrow.f32 [@g, @g.wire] elements 192 on @compute

@@ -1,7 +1,7 @@
 // RUN: dsopt-opt %s -freeze-updates -finish-step -compress-gradients | FileCheck %s
 // RUN: dsopt-opt %s -freeze-updates -finish-step -compress-gradients -insert-waits -plan-memory | FileCheck %s --check-prefix=PLAN
-// RUN: sed 's/, graph.join_kernel = @update.join//' %s | not dsopt-opt -freeze-updates -finish-step 2>&1 | FileCheck %s --check-prefix=KERNEL
-// RUN: sed 's/exec.program @position0 position 0 blocks \[0, 1\]/& attributes {exec.phase = "late"}/' %s | not dsopt-opt 2>&1 | FileCheck %s --check-prefix=PHASE
+// RUN: sed 's/, join = @update.join//' %s | not dsopt-opt -freeze-updates -finish-step 2>&1 | FileCheck %s --check-prefix=KERNEL
+// RUN: sed 's/exec.program @position0 position/exec.program @position0 late position/' %s | not dsopt-opt 2>&1 | FileCheck %s --check-prefix=PHASE
 
 // Two ranks, a bucket of two units of 64 elements. Of 0/1 Adam there are a whole step, and programs of the three other kinds.
 module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64, local_step_clipper = 8 : i64, local_step_scaler = 2 : i64, var_update_scaler = 2 : i64}} {
@@ -41,7 +41,7 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64, local_s
   }
   func.func @update(%s: tensor<16xf32>) {
     %p = graph.read @w0 : tensor<10x10xf32>
-    %0:4 = graph.zero_one_adam %p, %p, %p, %p, %p, %s {graph.kernel = @update.whole, graph.frozen_kernel = @update.compressed, graph.local_kernel = @update.local, graph.local_direction_kernel = @update.own, graph.join_kernel = @update.join} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>)
+    %0:4 = graph.zero_one_adam %p, %p, %p, %p, %p, %s {functions = #graph.functions<kernel = @update.whole, frozen = @update.compressed, local = @update.local, local_direction = @update.own, join = @update.join>} : (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<16xf32>) -> (tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>, tensor<10x10xf32>)
     graph.write @w0, %0#0 : tensor<10x10xf32>
     return
   }
@@ -52,7 +52,7 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64, local_s
 // CHECK-NOT: exec.map
 // CHECK: exec.update @update.whole
 
-// CHECK-LABEL: exec.program @position0.compressed position {{.*}}exec.frozen, exec.phase = "compressed"
+// CHECK-LABEL: exec.program @position0.compressed compressed position
 // CHECK: exec.schedule
 // CHECK-NOT: exec.reduce
 // CHECK: exec.norm @b0.grad.0 of @b0 whole
@@ -62,12 +62,12 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64, local_s
 // CHECK: exec.map @zero_one.momentum [@b0.signs.mean+4, @b0.signs.mean, @b0.signs.takes, @b0.m, @scalars+8, @scalars+16, @scalars+20] elements 2
 // CHECK: exec.update @update.compressed of @b0 [@b0.param, @b0.grad.0, @b0.master, @b0.m, @b0.v, @b0.u] elements 128 on @compute
 
-// CHECK-LABEL: exec.program @position0.local position {{.*}}exec.frozen, exec.phase = "local"
+// CHECK-LABEL: exec.program @position0.local local position
 // CHECK: exec.agree
 // CHECK-NEXT: exec.update @update.local of @b0
 // CHECK-NOT: exec.all_to_all
 
-// CHECK-LABEL: exec.program @position0.join position {{.*}}exec.frozen, exec.phase = "join"
+// CHECK-LABEL: exec.program @position0.join join position
 // CHECK: exec.agree
 // CHECK-NEXT: exec.update @update.own of @b0 [@b0.param, @b0.grad.0, @b0.master, @b0.m, @b0.v, @b0.u] elements 128 direction on @compute
 // CHECK-NEXT: exec.map @onebit.takes [@b0.v, @b0.signs.takes] elements {{[0-9]+}} grain 64
@@ -78,12 +78,12 @@ module attributes {dsopt.options = {dp = 2 : i64, freeze_step = 4 : i64, local_s
 
 // What is kept lies at one place in all; what travels is counted.
 // PLAN: exec.buffer @b0.worker_error at [[WORKER:[0-9]+]]
-// PLAN: exec.program @position0.compressed {{.*}}exec.traffic = {all_gather = 12 : i64, all_to_all = 12 : i64,
+// PLAN: exec.program @position0.compressed {{.*}}traffic = {all_gather = 12 : i64, all_to_all = 12 : i64,
 // PLAN: exec.buffer @b0.worker_error at [[WORKER]]
 // PLAN: exec.program @position0.local
 // PLAN: exec.buffer @b0.worker_error at [[WORKER]]
-// PLAN: exec.program @position0.join {{.*}}exec.traffic = {all_gather = 12 : i64, all_to_all = 12 : i64,
+// PLAN: exec.program @position0.join {{.*}}traffic = {all_gather = 12 : i64, all_to_all = 12 : i64,
 // PLAN: exec.buffer @b0.worker_error at [[WORKER]]
 
 // KERNEL: 'dist.bucket' op holds @w0, which no operation of @update with a kernel reads
-// PHASE: exec.phase
+// PHASE: error: custom op 'exec.program' expected 'position'

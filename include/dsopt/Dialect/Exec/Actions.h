@@ -10,6 +10,8 @@
 
 #include "dsopt/Dialect/Exec/Exec.h"
 
+#include "llvm/ADT/Sequence.h"
+
 namespace dsopt::exec {
 /// Buffers, slots and memories are multiples of this many bytes.
 inline constexpr int64_t kAlignment = 64;
@@ -39,35 +41,11 @@ inline constexpr int64_t kDeviceAlignment = 256;
 /// and written in whole blocks.
 inline constexpr int64_t kDiskAlignment = 4096;
 
-/// On a buffer: bytes of a slot that are not padding (i64; absent: all of them).
-inline constexpr llvm::StringLiteral kPayloadAttr = "exec.payload";
-/// On a program: it evaluates, and shares what is persistent with the program that trains (unit).
-inline constexpr llvm::StringLiteral kEvaluatesAttr = "exec.evaluates";
-/// On a program: its updates are of the gradients of the step before; those of its own step are kept for the
-/// next (unit).
-inline constexpr llvm::StringLiteral kDelayedAttr = "exec.delayed";
-/// On a program: it runs once the optimizer's variance is frozen; ranks exchange no gradients (unit).
-inline constexpr llvm::StringLiteral kFrozenAttr = "exec.frozen";
-/// On such a program of an optimizer whose steps are of several kinds: which one's it is (text, of
-/// kPhaseNames).
-inline constexpr llvm::StringLiteral kPhaseAttr = "exec.phase";
-/// On a function of runs, a program or a nested module (merge-variants): it is for this smaller size of the
-/// module's dimension (i64).
+/// On a function of runs or a nested module (merge-variants): it is for this smaller size of the module's
+/// dimension (i64).
 inline constexpr llvm::StringLiteral kVariantAttr = "exec.variant";
 /// On a module with variants: the dimension's `name` and the `size` of what is no variant.
 inline constexpr llvm::StringLiteral kDimensionAttr = "exec.dimension";
-/// On a memory: live bytes at the peak by class (a dictionary of i64).
-inline constexpr llvm::StringLiteral kLiveAttr = "exec.live";
-/// On a program: bytes a rank sends in a step by class (a dictionary of i64).
-inline constexpr llvm::StringLiteral kTrafficAttr = "exec.traffic";
-/// On a program: of these classes, those that are compressed: bytes that they stand for (a dictionary of
-/// i64).
-inline constexpr llvm::StringLiteral kLogicalAttr = "exec.logical";
-/// On a program of nodes: bytes that have to leave its node for those a rank sends, by class (a dictionary of
-/// i64).
-inline constexpr llvm::StringLiteral kBetweenNodesAttr = "exec.between_nodes";
-/// On a program: bytes a rank copies in a step by the memory that they go to (a dictionary of i64).
-inline constexpr llvm::StringLiteral kCopiedAttr = "exec.copied";
 /// On an action: the buffers that outlive the step and that it writes to (see describe-changes).
 inline constexpr llvm::StringLiteral kChangesAttr = "exec.changes";
 /// On an action: all bytes that it reads and writes on one rank (TouchAttr, see describe-changes).
@@ -92,6 +70,12 @@ inline constexpr llvm::StringLiteral kPicosecondsAttr = "exec.picoseconds";
 inline constexpr llvm::StringLiteral kParameterAttr = "exec.parameter";
 inline constexpr llvm::StringLiteral kGradientAttr = "exec.gradient";
 inline constexpr llvm::StringLiteral kConstantAttr = "exec.constant";
+
+/// What is kept of a bucket beside what its rule keeps: what its exchange leaves out, at the worker and at
+/// the server of a slice; which elements take part in it; the factors by which momenta are alike; the factor
+/// that matrices of a bucket keep, by their first elements.
+inline constexpr llvm::StringLiteral kWorkerError = "worker_error", kServerError = "server_error",
+                                     kTakes = "takes", kCoefficients = "coefficients", kFactor = "factor";
 
 /// Bytes of elements of a type; i1 takes one byte.
 inline int64_t bytesOf(int64_t elements, mlir::Type element) {
@@ -137,29 +121,11 @@ size_t memoryOf(BufferOp buffer, llvm::ArrayRef<MemoryOp> memories);
 llvm::LogicalResult verifySameMemories(ProgramOp first, ProgramOp other);
 /// The sizes of the module's variants, ascending.
 llvm::SmallVector<int64_t> getVariants(mlir::ModuleOp module);
-/// What programs are run for: a step, an evaluation, a step whose updates lag one behind, a step behind the
-/// optimizer's freeze; one that exchanges compressed gradients, one that each rank makes by itself, and one
-/// in which ranks meet; the first step behind the freeze since the program was started.
-enum class ProgramKind {
-  Step,
-  Evaluation,
-  DelayedStep,
-  FrozenStep,
-  CompressedStep,
-  LocalStep,
-  JoinStep,
-  FirstFrozenStep
-};
-/// Those of steps: they train.
-inline constexpr ProgramKind kStepKinds[] = {ProgramKind::Step,           ProgramKind::DelayedStep,
-                                             ProgramKind::FrozenStep,     ProgramKind::CompressedStep,
-                                             ProgramKind::LocalStep,      ProgramKind::JoinStep,
-                                             ProgramKind::FirstFrozenStep};
-/// Names of the last ones.
-inline constexpr llvm::StringLiteral kPhaseNames[] = {"compressed", "local", "join", "first"};
-inline constexpr ProgramKind kPhaseKinds[] = {ProgramKind::CompressedStep, ProgramKind::LocalStep,
-                                              ProgramKind::JoinStep, ProgramKind::FirstFrozenStep};
-ProgramKind kindOf(ProgramOp program);
+/// The kinds of programs in their order, from one on.
+inline auto programKinds(ProgramKind first = ProgramKind::Step) {
+  return llvm::enum_seq_inclusive(first, static_cast<ProgramKind>(getMaxEnumValForProgramKind()),
+                                  llvm::force_iteration_on_noniterable_enum);
+}
 /// Whether ranks keep their own gradients, which no step of that kind reduces.
 inline bool hasOwnGradients(ProgramKind kind) { return kind >= ProgramKind::FrozenStep; }
 /// The module's programs of a kind in order of position; of a variant where its size is given.

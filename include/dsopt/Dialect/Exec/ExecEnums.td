@@ -25,11 +25,20 @@ def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer's bytes are count
   let cppNamespace = "::dsopt::exec";
 }
 
+def Exec_ProgramKind : I32EnumAttr<"ProgramKind", "what programs are run for: a step, an evaluation, a step whose updates lag one behind, a step behind the optimizer's freeze; one that exchanges compressed gradients, one that each rank makes by itself, and one in which ranks meet; the first step behind the freeze since the program was started", [
+    I32EnumAttrCase<"Step", 0, "step">, I32EnumAttrCase<"Evaluation", 1, "evaluation">,
+    I32EnumAttrCase<"DelayedStep", 2, "delayed">, I32EnumAttrCase<"FrozenStep", 3, "frozen">,
+    I32EnumAttrCase<"CompressedStep", 4, "compressed">, I32EnumAttrCase<"LocalStep", 5, "local">,
+    I32EnumAttrCase<"JoinStep", 6, "join">, I32EnumAttrCase<"FirstFrozenStep", 7, "first">]> {
+  let cppNamespace = "::dsopt::exec";
+}
+
 def Exec_BufferRole : I32EnumAttr<"BufferRole", "what a buffer is to those that look for it", [
     I32EnumAttrCase<"Seed", 0, "seed">, I32EnumAttrCase<"Scalars", 1, "scalars">,
     I32EnumAttrCase<"Staging", 2, "staging">, I32EnumAttrCase<"Stored", 3, "stored">,
     I32EnumAttrCase<"Master", 4, "master">, I32EnumAttrCase<"Gathered", 5, "gathered">,
-    I32EnumAttrCase<"Accumulator", 6, "accumulator">, I32EnumAttrCase<"Pending", 7, "pending">]> {
+    I32EnumAttrCase<"Accumulator", 6, "accumulator">, I32EnumAttrCase<"Pending", 7, "pending">,
+    I32EnumAttrCase<"State", 8, "state">, I32EnumAttrCase<"Kept", 9, "kept">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

@@ -58,6 +58,12 @@ def Exec_TouchAttr : AttrDef<Exec_Dialect, "Touch"> {
   let assemblyFormat = "`<` $ref $bytes $mode `>`";
 }
 
+def Exec_CountsAttr : ConfinedAttr<DictionaryAttr, [AttrConstraint<CPred<[{
+    ::llvm::all_of(::llvm::cast<::mlir::DictionaryAttr>($_self), [](::mlir::NamedAttribute entry) {
+      auto count = ::llvm::dyn_cast<::mlir::IntegerAttr>(entry.getValue());
+      return count && count.getType().isInteger(64) && count.getInt() >= 0;
+    })}]>, "with i64s of 0 or more">]>;
+
 def Exec_RefArrayAttr : TypedArrayAttrBase<Exec_RefAttr, "an array of addresses">;
 
 //===----------------------------------------------------------------------===//
@@ -109,11 +115,27 @@ def Exec_ProgramOp : Exec_Op<"program", [Symbol, SymbolTable, NoTerminator, Sing
   let description = [{
     Memories, buffers in them and the schedule. The chunks of `blocks`, a first and a
     last one for each, half-open and ascending, live here.
-    All programs of a position have the same memories.
+    All programs of a position have the same memories. What an `evaluation` keeps is that of the
+    program that trains; a `delayed` step updates by the gradients of the step before and keeps its own for
+    the next; behind a freeze ranks exchange no gradients.
+
+    A `variant` is for this smaller size of the module's dimension. Of a step: bytes that a rank sends by
+    class (`traffic`); of these classes, those that are compressed, the bytes that they stand for (`logical`);
+    bytes that have to leave its node (`between_nodes`), where there are nodes; bytes that it copies by the
+    memory that they go to (`copied`).
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$position, DenseI64ArrayAttr:$blocks);
+  let arguments = (ins SymbolNameAttr:$sym_name,
+      DefaultValuedAttr<Exec_ProgramKind, "::dsopt::exec::ProgramKind::Step">:$kind, I64Attr:$position,
+      DenseI64ArrayAttr:$blocks, OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$variant,
+      OptionalAttr<Exec_CountsAttr>:$traffic, OptionalAttr<Exec_CountsAttr>:$logical,
+      OptionalAttr<Exec_CountsAttr>:$between_nodes, OptionalAttr<Exec_CountsAttr>:$copied);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$sym_name `position` $position `blocks` $blocks attr-dict-with-keyword $body";
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "ProgramKind":$kind, "int64_t":$position,
+                                 "::llvm::ArrayRef<int64_t>":$blocks, "::mlir::IntegerAttr":$variant), [{
+    build($_builder, $_state, name, kind, position, blocks, variant, /*traffic=*/nullptr, /*logical=*/nullptr,
+          /*between_nodes=*/nullptr, /*copied=*/nullptr);
+  }]>];
+  let assemblyFormat = "$sym_name ($kind^)? `position` $position `blocks` $blocks attr-dict-with-keyword $body";
   let extraClassDeclaration = [{
     /// The first block and the end of each chunk.
     llvm::SmallVector<std::pair<int64_t, int64_t>, 1> getChunks();
@@ -126,11 +148,15 @@ def Exec_MemoryOp : Exec_Op<"memory", [Symbol, HasParent<"ProgramOp">]> {
   let summary = "an arena of each of the position's ranks";
   let description = [{
     `bytes` is its size and `bound` the largest sum of live bytes, which no plan can go
-    below; both are absent until memory is planned. Buffers start at multiples of
-    `alignment`.
+    below; both are absent until memory is planned, and so is what of it is `live` at the peak by
+    class. Buffers start at multiples of `alignment`.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Exec_MemoryKind:$kind, OptionalAttr<I64Attr>:$bytes,
-                       OptionalAttr<I64Attr>:$bound, DefaultValuedAttr<I64Attr, "64">:$alignment);
+                       OptionalAttr<I64Attr>:$bound, DefaultValuedAttr<I64Attr, "64">:$alignment,
+                       OptionalAttr<Exec_CountsAttr>:$live);
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "MemoryKind":$kind, "int64_t":$alignment), [{
+    build($_builder, $_state, name, kind, /*bytes=*/nullptr, /*bound=*/nullptr, alignment, /*live=*/nullptr);
+  }]>];
   let assemblyFormat = [{
     $sym_name $kind (`bytes` $bytes^ `bound` $bound)? (`alignment` $alignment^)? attr-dict
   }];
@@ -145,17 +171,26 @@ def Exec_BufferOp : Exec_Op<"buffer", [Symbol]> {
     name: the gradient's `seed`, the step's `scalars`, `staging` for engines that need
     it; and `of` a bucket, its parameters as they are `stored` between steps, their
     `master` in f32, what is `gathered` of them, the `accumulator` of the gradient of
-    a use, and the `pending` gradient that waits for the next step to update with. Other buffers may be `of` a bucket, too. `persistent` buffers live through every
+    a use, and the `pending` gradient that waits for the next step to update with; a `state` that
+    is kept for each of its elements, by its name, and what is `kept` of it otherwise, of whole parameters, say.
+    Other buffers may be `of` a bucket, too. `persistent` buffers live through every
     step. A `constants` buffer lies in the program's own image under `symbol`.
-    `offset` is absent until memory is planned; slots start at multiples of 64.
+    `offset` is absent until memory is planned; slots start at multiples of 64, and `payload` bytes of
+    one are not padding: all of them where it is absent.
+
+    ```mlir
+    exec.buffer @b0.param : memref<128xf32> parameters slots 1 stride 512 persistent stored of @b0
+    exec.buffer @b0.m : memref<64xf32> optimizer slots 1 stride 256 persistent state "m" of @b0
+    ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, Exec_BufferKind:$kind, DefaultValuedAttr<I64Attr, "1">:$slots,
       I64Attr:$stride, OptionalAttr<I64Attr>:$offset, UnitAttr:$persistent, OptionalAttr<StrAttr>:$symbol,
-      OptionalAttr<Exec_BufferRole>:$role, OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<I64Attr>:$use,
-      OptionalAttr<FlatSymbolRefAttr>:$memory);
+      OptionalAttr<Exec_BufferRole>:$role, OptionalAttr<StrAttr>:$state, OptionalAttr<FlatSymbolRefAttr>:$of,
+      OptionalAttr<I64Attr>:$use, OptionalAttr<FlatSymbolRefAttr>:$memory,
+      OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$payload);
   let assemblyFormat = [{
     $sym_name (`in` $memory^)? (`at` $offset^)? `:` $type $kind `slots` $slots `stride` $stride (`persistent` $persistent^)?
-    ($role^)? (`of` $of^ (`use` $use^)?)? (`symbol` $symbol^)? attr-dict
+    ($role^)? ($state^)? (`of` $of^ (`use` $use^)?)? (`symbol` $symbol^)? attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -17,10 +17,6 @@
 #include "dsopt/Dialect/Graph/GraphBranchOps.h.inc"
 
 namespace dsopt::graph {
-/// On a where: a model's `if` (unit). On a parameter: it is read inside of their sides alone, and a gradient
-/// of -0 says that no micro-batch reached it.
-inline constexpr llvm::StringLiteral kBranchAttr = "graph.branch";
-
 /// What an update keeps of such a parameter beside its own states; nothing where its rule has no such form.
 std::optional<llvm::SmallVector<OptimizerState>> branchStates(mlir::Operation *update);
 /// The same update, with these states, of such a parameter.

@@ -9,10 +9,6 @@ class DialectRegistry;
 }
 
 namespace dsopt::graph {
-/// On a graph.gather from an embedding: the row (i64) whose look-ups have no
-/// gradient, as PyTorch's nn.Embedding(padding_idx=...).
-inline constexpr llvm::StringLiteral kPaddingIndexAttr = "graph.padding_index";
-
 /// Attaches DifferentiableOpInterface to every operation that has a gradient.
 void registerDerivatives(mlir::DialectRegistry &registry);
 } // namespace dsopt::graph

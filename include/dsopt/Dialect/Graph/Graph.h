@@ -29,6 +29,10 @@ struct StateResource : public mlir::SideEffects::Resource::Base<StateResource> {
   llvm::StringRef getName() final { return "graph state"; }
 };
 
+/// The function of a model; those that a micro-batch, the update and an evaluation of it are.
+inline constexpr llvm::StringLiteral kForwardFunction = "forward", kMicroBatchFunction = "micro_batch",
+                                     kUpdateFunction = "update", kEvaluateFunction = "evaluate";
+
 /// Attributes that stages leave on operations and functions; GraphAttributes.cpp checks where each stands
 /// and what it is.
 /// The block (i64) an operation or function belongs to.
@@ -42,26 +46,11 @@ inline constexpr llvm::StringLiteral kRangeAttr = "graph.range";
 /// On a kernel function: the argument that each result replaces. Behind the arguments are numbers of results
 /// that replace none, in their order.
 inline constexpr llvm::StringLiteral kInPlaceAttr = "graph.in_place";
-/// On an optimizer's operation: the flat kernel function that computes it.
-inline constexpr llvm::StringLiteral kKernelAttr = "graph.kernel";
-/// On one that sees norms of whole parameters, or whole matrices: the flat kernel that comes before them.
-inline constexpr llvm::StringLiteral kDirectionKernelAttr = "graph.direction_kernel";
-/// On one whose variance freezes: the flat kernel of steps behind that.
-inline constexpr llvm::StringLiteral kFrozenKernelAttr = "graph.frozen_kernel";
-/// On one that sees whole matrices, or parameters: the function of what comes between its kernels.
-inline constexpr llvm::StringLiteral kMatrixFunctionAttr = "graph.matrix_function";
-/// On such a function.
+/// On the function of what comes between the kernels of a rule that sees whole matrices, or parameters.
 inline constexpr llvm::StringLiteral kMatrixUpdateAttr = "graph.matrix_update";
 /// On an argument of such a function: its role, where it is what the rule keeps of a whole parameter. Results
 /// behind the first replace them, in their order.
 inline constexpr llvm::StringLiteral kWholeStateAttr = "graph.whole_state";
-/// On a parameter: the element type it is trained in, where that is not the model's own (a type).
-inline constexpr llvm::StringLiteral kStorageAttr = "graph.storage";
-/// On a parameter: its factors of the learning rate and of weight decay (f64).
-inline constexpr llvm::StringLiteral kLrScaleAttr = "graph.lr_scale", kDecayScaleAttr = "graph.decay_scale";
-/// On a parameter: the one that it is a part of (a symbol), which nothing reads, and its first element
-/// there (i64).
-inline constexpr llvm::StringLiteral kPartOfAttr = "graph.part_of", kPartBeginAttr = "graph.part_begin";
 /// On the module: the number of its blocks (i64).
 inline constexpr llvm::StringLiteral kBlocksAttr = "graph.blocks";
 /// On the module: the model's file and the folder it lies in; the folder of its weights where that is
@@ -111,8 +100,18 @@ std::string freeSymbol(const mlir::SymbolTable &symbols, const llvm::Twine &want
 std::optional<Phase> getPhase(mlir::Operation *op);
 /// What a kernel function's loop runs over; none of other functions.
 std::optional<Iteration> getIteration(mlir::Operation *kernel);
-/// The type a parameter is read and written in: the model's, with the element type of `graph.storage`.
+/// The type a parameter is read and written in: the model's, with the element type of its `storage`.
 mlir::Type storedType(ParameterOp parameter);
+/// The functions of an update rule's operation; null where it has none yet.
+struct UpdateFunctions {
+  mlir::SymbolRefAttr kernel, direction, frozen, local, localDirection, join, matrix;
+  /// All that are flat kernels.
+  std::array<mlir::SymbolRefAttr *, 6> kernels() {
+    return {&kernel, &direction, &frozen, &local, &localDirection, &join};
+  }
+};
+UpdateFunctions getFunctions(mlir::Operation *rule);
+void setFunctions(mlir::Operation *rule, const UpdateFunctions &functions);
 } // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_GRAPH_H

@@ -53,6 +53,28 @@ def Graph_MetricAttr : AttrDef<Graph_Dialect, "Metric"> {
   let parameters = (ins StringRefParameter<"">:$name, EnumParameter<Dsopt_Combine>:$combine);
   let assemblyFormat = "`<` $name `,` $combine `>`";
 }
+def Graph_UpdateFunctionsAttr : AttrDef<Graph_Dialect, "UpdateFunctions"> {
+  let mnemonic = "functions";
+  let summary = "the functions that an update becomes";
+  let description = [{
+    The flat `kernel` that computes it; of a rule that sees norms of whole parameters, or whole matrices, the
+    `direction` that comes before them; of one that sees whole matrices, or parameters, the `matrix` function
+    between its kernels; of one whose variance freezes, the kernel of steps behind that, `frozen`. Of a rule by
+    which ranks move apart: the kernels of a step that one rank makes by itself, `local`; of the same before
+    ranks meet, which leaves the parameter alone, `local_direction`; and of their meeting, `join`.
+
+    ```mlir
+    %0 = graph.sgd %p, %g, %s {functions = #graph.functions<kernel = @update.sgd>} : (...) -> tensor<64xf32>
+    ```
+  }];
+  let parameters = (ins OptionalParameter<"::mlir::SymbolRefAttr">:$kernel,
+      OptionalParameter<"::mlir::SymbolRefAttr">:$direction, OptionalParameter<"::mlir::SymbolRefAttr">:$frozen,
+      OptionalParameter<"::mlir::SymbolRefAttr">:$local, OptionalParameter<"::mlir::SymbolRefAttr">:$local_direction,
+      OptionalParameter<"::mlir::SymbolRefAttr">:$join, OptionalParameter<"::mlir::SymbolRefAttr">:$matrix);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+def Graph_Functions : OptionalAttr<Graph_UpdateFunctionsAttr>;
+
 def Graph_NoView : DefaultValuedAttr<Graph_ViewAttr, "::dsopt::graph::View::None">;
 
 /// Any tensor of static shape.

@@ -18,7 +18,7 @@ def Graph_BranchUpdateOp : Graph_Op<"branch_update", [Pure]> {
     bias; `decoupled` makes it AdamW.
   }];
   let arguments = (ins StrAttr:$rule, Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Variadic<Graph_FloatTensor>:$states, Graph_FloatTensor:$scalars, UnitAttr:$decoupled);
+                       Variadic<Graph_FloatTensor>:$states, Graph_FloatTensor:$scalars, UnitAttr:$decoupled, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Variadic<Graph_FloatTensor>:$new_states);
   let assemblyFormat = "$rule operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

@@ -19,7 +19,7 @@ def Graph_ZeroOneAdamOp : Graph_LocalStep<"zero_one_adam", "0/1 Adam (Lu et al.,
     No bias is corrected.
   }];
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$u, Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$u, Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
                       Graph_FloatTensor:$new_v, Graph_FloatTensor:$new_u);
 }

@@ -94,7 +94,8 @@ def Graph_GreaterEqualOp : Graph_Compare<"greater_equal", "x >= y">;
 
 def Graph_WhereOp : Graph_PureOp<"where"> {
   let summary = "lhs where the condition holds, rhs elsewhere";
-  let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs);
+  let description = [{A `branch` is what a model's `if` became: build-backward asks which parameters a step reaches.}];
+  let arguments = (ins Graph_BoolTensor:$condition, Graph_Tensor:$lhs, Graph_Tensor:$rhs, UnitAttr:$branch);
   let results = (outs Graph_Tensor:$result);
 }
 def Graph_CastOp : Graph_ShapedOp<"cast", [SameOperandsAndResultShape]> {
@@ -280,7 +281,9 @@ def Graph_PadOp : Graph_PureOp<"pad"> {
 }
 def Graph_GatherOp : Graph_PureOp<"gather"> {
   let summary = "slices of data along an axis, chosen by indices (negative ones count from the end)";
-  let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, I64Attr:$axis);
+  let description = [{Data gets no gradient of slices at `padding_index`.}];
+  let arguments = (ins Graph_Tensor:$data, Graph_IntTensor:$indices, I64Attr:$axis,
+                       OptionalAttr<I64Attr>:$padding_index);
   let results = (outs Graph_Tensor:$result);
 }
 def Graph_GatherGradOp : Graph_ShapedOp<"gather_grad"> {

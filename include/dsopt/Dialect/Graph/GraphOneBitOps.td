@@ -21,7 +21,7 @@ def Graph_OneBitLambOp : Graph_OneBitOp<"onebit_lamb", "1-bit LAMB (Li et al., 2
   }];
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
                        Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$v_fresh,
-                       Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
                       Graph_FloatTensor:$new_v, Graph_FloatTensor:$new_v_fresh);
 }

@@ -27,12 +27,19 @@ def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
     `frozen` parameters are read but not trained; `why` says what made one
     frozen ("buffer", "mask", "integer", "-freeze", ...). A `constant` is frozen and
     no weight: it is not saved with them.
+
+    `storage` is the element type that it is trained in, where that is not the model's own; `lr_scale` and
+    `decay_scale` are its factors of the learning rate and of weight decay. A `statistic` is replaced by what
+    micro-batches measure; what a step may not reach is of a `branch`. A tile is `part_of` a parameter, which
+    nothing reads, from its element `part_begin` on.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Graph_Tensor>:$type,
       StrAttr:$file, I64Attr:$offset, I64Attr:$bytes,
       OptionalAttr<I64Attr>:$file_bytes, OptionalAttr<DenseI64ArrayAttr>:$chunks,
       UnitAttr:$frozen, OptionalAttr<StrAttr>:$why, UnitAttr:$constant, OptionalAttr<StrAttr>:$name,
-      OptionalAttr<TypeAttr>:$source);
+      OptionalAttr<TypeAttr>:$source, OptionalAttr<TypeAttr>:$storage, OptionalAttr<F64Attr>:$lr_scale,
+      OptionalAttr<F64Attr>:$decay_scale, UnitAttr:$statistic, UnitAttr:$branch,
+      OptionalAttr<FlatSymbolRefAttr>:$part_of, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$part_begin);
   let assemblyFormat = [{
     $sym_name `:` $type `from` $file `at` $offset `bytes` $bytes (`frozen` $frozen^)? attr-dict
   }];
@@ -44,6 +51,9 @@ def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
     ::mlir::Type getSourceType() {
       return getSource() ? *getSource() : ::mlir::getElementTypeOrSelf(getType());
     }
+    /// Its factors of the learning rate and of weight decay.
+    double learningRateFactor() { return getLrScale() ? getLrScale()->convertToDouble() : 1; }
+    double decayFactor() { return getDecayScale() ? getDecayScale()->convertToDouble() : 1; }
   }];
 }
 
@@ -106,7 +116,8 @@ def Graph_RunOp : Graph_Op<"run", [DeclareOpInterfaceMethods<SymbolUserOpInterfa
 
 //===----------------------------------------------------------------------===//
 // Optimizers: elementwise on any slice of a parameter. `scalars` is the f32
-// table of include/dsopt/Runtime/Scalars.h.
+// table of include/dsopt/Runtime/Scalars.h. What a rule became is in its
+// `functions`, null as long as it is none.
 //===----------------------------------------------------------------------===//
 
 class Graph_Optimizer<string mnemonic, string what> : Graph_Op<mnemonic, [Pure]> {
@@ -115,29 +126,29 @@ class Graph_Optimizer<string mnemonic, string what> : Graph_Op<mnemonic, [Pure]>
 }
 def Graph_SgdOp : Graph_Optimizer<"sgd", "p - lr * g"> {
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter);
 }
 def Graph_MomentumOp : Graph_Optimizer<"momentum", "SGD with momentum as in PyTorch, dampening 0"> {
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Graph_FloatTensor:$momentum, Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$momentum, Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_momentum);
 }
 def Graph_AdamOp : Graph_Optimizer<"adam", "Adam; with `decoupled`, AdamW (Loshchilov and Hutter, algorithm 2)"> {
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
                        Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars,
-                       UnitAttr:$decoupled);
+                       UnitAttr:$decoupled, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
                       Graph_FloatTensor:$new_v);
 }
 def Graph_LionOp : Graph_Optimizer<"lion", "Lion (Chen et al., 2023): the sign of a momentum, decay decoupled"> {
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Graph_FloatTensor:$m, Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m);
 }
 def Graph_AdagradOp : Graph_Optimizer<"adagrad", "Adagrad as in PyTorch, learning rate decay 0"> {
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Graph_FloatTensor:$sum, Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$sum, Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_sum);
 }
 def Graph_LambOp : Graph_Optimizer<"lamb", "LAMB (You et al., 2020) as DeepSpeed has it"> {
@@ -146,7 +157,7 @@ def Graph_LambOp : Graph_Optimizer<"lamb", "LAMB (You et al., 2020) as DeepSpeed
     then `lamb_step` by the quotient of the norms of the whole parameter and of its direction.
   }];
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
                       Graph_FloatTensor:$new_v);
 }
@@ -162,7 +173,7 @@ def Graph_LambStepOp : Graph_Optimizer<"lamb_step", "p - step size * trust * dir
 }
 def Graph_OneBitAdamOp : Graph_Optimizer<"onebit_adam", "1-bit Adam (Tang et al., 2021): AdamW until its variance freezes"> {
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$m, Graph_FloatTensor:$v, Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_m,
                       Graph_FloatTensor:$new_v);
 }
@@ -183,7 +194,7 @@ def Graph_MuonOp : Graph_Optimizer<"muon", "Muon (Jordan et al., 2024), Nesterov
   }];
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
                        Graph_FloatTensor:$momentum, Graph_FloatTensor:$scalars, UnitAttr:$match_rms,
-                       UnitAttr:$rows_are_inputs);
+                       UnitAttr:$rows_are_inputs, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter, Graph_FloatTensor:$new_momentum);
 }
 def Graph_MuonDirectionOp : Graph_Optimizer<"muon_direction", "momentum of Muon, and Nesterov's look ahead"> {
@@ -203,7 +214,7 @@ def Graph_AdafactorOp : Graph_Optimizer<"adafactor", "Adafactor (Shazeer and Ste
     then `adafactor_step` by the norm of the parameter.
   }];
   let arguments = (ins Graph_FloatTensor:$parameter, Graph_FloatTensor:$gradient,
-                       Graph_FloatTensor:$scalars);
+                       Graph_FloatTensor:$scalars, Graph_Functions:$functions);
   let results = (outs Graph_FloatTensor:$new_parameter);
 }
 def Graph_AdafactorDirectionOp : Graph_Optimizer<"adafactor_direction", "the gradient, clipped and unscaled"> {

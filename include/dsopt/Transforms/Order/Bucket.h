@@ -92,7 +92,8 @@ private:
   /// The buffer BUCKET.SUFFIX of elements of a type: the whole bucket, or a slice of it.
   mlir::FlatSymbolRefAttr declare(const Bucket &bucket, const llvm::Twine &suffix, mlir::Type type,
                                   bool whole, exec::BufferKind kind,
-                                  std::optional<exec::BufferRole> role = std::nullopt, int64_t use = -1);
+                                  std::optional<exec::BufferRole> role = std::nullopt, int64_t use = -1,
+                                  llvm::StringRef state = {});
   /// Where the buffer is remembered, null if it is not yet: names are made once.
   mlir::FlatSymbolRefAttr &known(const Bucket &bucket, What what, int64_t use = 0, int64_t depth = 0) {
     return buffers[{dist::BucketOp(bucket.op), (int)what, use, depth}];

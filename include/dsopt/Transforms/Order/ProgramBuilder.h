@@ -40,6 +40,7 @@ public:
     llvm::StringRef symbol = {};
     std::optional<exec::BufferRole> role = std::nullopt;
     llvm::StringRef of = {};     ///< the bucket
+    llvm::StringRef state = {};  ///< which of what is kept of it
     int64_t use = -1;            ///< of an accumulator
     llvm::StringRef memory = {}; ///< empty: the program's first one
   };
@@ -55,11 +56,11 @@ public:
     return exec::RefAttr::get(context, buffer, slot, offset, {});
   }
 
-  /// The program's buffer of that role (and bucket, and use); null if it has none.
-  exec::BufferOp find(exec::BufferRole role, llvm::StringRef of = {}, int64_t use = -1);
-
-  /// The program's buffer of that name; null if it has none.
-  exec::BufferOp bufferNamed(mlir::FlatSymbolRefAttr name) const { return declared.lookup(name.getAttr()); }
+  /// The program's buffer of that role (and bucket, and use or state); null if it has none.
+  exec::BufferOp find(exec::BufferRole role, llvm::StringRef of = {}, int64_t use = -1,
+                      llvm::StringRef state = {});
+  /// The buffer that an address lies in.
+  exec::BufferOp bufferOf(exec::RefAttr ref) const { return declared.lookup(ref.getBuffer().getAttr()); }
 
   /// Writes an action.
   template <typename OpTy, typename... Args> OpTy emit(Args &&...args) {
@@ -89,7 +90,7 @@ public:
 private:
   mlir::Location location;
   mlir::OpBuilder buffers, actions;
-  using Role = std::tuple<int, mlir::Attribute, int64_t>;
+  using Role = std::tuple<int, mlir::Attribute, mlir::Attribute, int64_t>;
   static Role roleOf(exec::BufferOp buffer);
   void keep(exec::BufferOp buffer);
 
