@@ -34,7 +34,7 @@ ObjectCache::ObjectCache(StringRef folder, int64_t limit) : folder(folder), limi
 static std::string keyOf(ArrayRef<StringRef> parts, StringRef code, TargetAttr target, unsigned optLevel) {
   BLAKE3 hash;
   std::string features = featureText(target);
-  SmallVector<StringRef> all = {kVersion,      DSOPT_CODE_GENERATOR, LLVM_VERSION_STRING,
+  SmallVector<StringRef> all = {kVersion,       DSOPT_CODE_GENERATOR, LLVM_VERSION_STRING,
                                 DSOPT_LLVM_SUM, target.getTriple(),   target.getArch(),
                                 features};
   all.append(parts.begin(), parts.end());
