@@ -42,8 +42,8 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
   let summary = "give every buffer its place in its memory";
   let description = [{
     Input: programs whose buffers have no offsets. Output, for each memory by itself:
-    offsets, its size, the bound no plan can beat and `exec.live` (live bytes by class at
-    the peak); for each program `exec.traffic` (bytes one rank sends in a step). Two
+    offsets, its size, the bound no plan can beat and what is `live` of it (bytes by class at
+    the peak); for each program its `traffic` (bytes one rank sends in a step). Two
     buffers share bytes only where each use of one is complete before the next of the
     other starts, by streams and waits. Several packing orders are tried, the smallest
     memory is kept. More of the device's memory than the budget is an error that says what is

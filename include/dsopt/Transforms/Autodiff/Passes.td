@@ -335,7 +335,7 @@ def AppendOptimizer : Pass<"append-optimizer", "::mlir::ModuleOp"> {
     `@update`, which reads each trainable parameter, the sum of its gradients in
     the order of their blocks, and its states, and writes what the optimizer makes
     of them. Its argument is the table of scalars of Runtime/Scalars.h. Parameters
-    get `graph.lr_scale` and `graph.decay_scale` by the option lists of
+    get `lr_scale` and `decay_scale` by the option lists of
     `dsopt.options`: `lr_scale` and `decay_scale` (`GLOB=X`, a later one wins) and
     `no_decay` (globs, or `rank1` for parameters of at most one dimension: a factor
     of 0 that wins over `decay_scale`).
@@ -380,7 +380,7 @@ def BuildMatrixUpdates : Pass<"build-matrix-updates", "::mlir::ModuleOp"> {
       %gram = graph.matmul %x, %x {transpose_b} : (tensor<64x128xf32>, tensor<64x128xf32>) -> tensor<64x64xf32>
       ...
     }
-    %p1, %m1 = graph.muon %p, %g, %m, %scalars {graph.matrix_function = @muon.64x128} : ...
+    %p1, %m1 = graph.muon %p, %g, %m, %scalars {functions = #graph.functions<matrix = @muon.64x128>} : ...
 
     func.func private @adafactor.64x128(%u: tensor<64x128xf32>, %scalars: tensor<16xf32>,
         %rows: tensor<64x1xf32> {graph.whole_state = "row_var"}, %columns: tensor<1x128xf32> {graph.whole_state = "col_var"})

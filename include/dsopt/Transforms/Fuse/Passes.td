@@ -161,8 +161,8 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     - `flat`: over elements; one for each kind of optimizer (`@update.adamw`).
       Operands have the nominal shape of 64 elements; the last is the table of
       scalars. `graph.in_place` lists the operand that each result replaces: they
-      are one pointer. The optimizer's operation names it in `graph.kernel`. A rule that sees norms of
-      whole parameters has two: `graph.direction_kernel` names the one that comes before the norms.
+      are one pointer. The optimizer's operation names it in its `functions`. A rule that sees norms of
+      whole parameters has two: its `direction` is the one that comes before the norms.
 
     ```mlir
     %a = graph.add %x, %b {graph.block = 0, graph.phase = #graph.phase<F>} : (tensor<8x64xf32>, tensor<64xf32>) -> tensor<8x64xf32>
@@ -192,7 +192,7 @@ def ApplyPrecision : Pass<"apply-precision", "::mlir::ModuleOp"> {
     are of that type too: `graph.accumulate` takes a value in f32 and rounds once, when it has
     added it. Later passes take the type of all gradients from these states.
 
-    A trained parameter is stored in 16 bits (`graph.storage`) and gets a state of the role
+    A trained parameter is stored in 16 bits (`storage`) and gets a state of the role
     `master` of the model's own type. The update reads and writes the master;
     the flat kernel takes (parameter, gradient, master, states, scalars) and
     returns the rounded master first.
@@ -224,7 +224,7 @@ def TileProducts : Pass<"tile-products", "::mlir::ModuleOp"> {
     all numbers are the same bits. Where rows are the contraction's, each block adds its tile's products to the sum of
     the one before; where backward does, tiles are in reverse order. Other parts are
     put together by the last block that makes one. The parameter itself stays, of which
-    the tiles are parts (`graph.part_of`): checkpoints and norms are of it.
+    the tiles are parts (`part_of`): checkpoints and norms are of it.
 
     A remark says of larger parameters why they are not cut: something else reads them as well (an embedding
     that is shared), they have fewer than 4096 rows, or their block cannot be cut around the product.

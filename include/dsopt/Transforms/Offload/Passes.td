@@ -47,7 +47,7 @@ def OffloadUpdates : Pass<"offload-updates", "::mlir::ModuleOp"> {
     %3 = exec.copy @host.param.f32 to @b0.param bytes 256 on @upload
     ```
 
-    In a program that is `exec.delayed` such an update begins with the step: its gradient is there, beside the
+    In a program that is `delayed` such an update begins with the step: its gradient is there, beside the
     state. What it makes of parameters that blocks still read lies beside them until these are done.
 
     ```mlir

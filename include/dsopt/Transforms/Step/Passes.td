@@ -34,14 +34,14 @@ def DelayUpdates : Pass<"delay-updates", "::mlir::ModuleOp"> {
   let summary = "write a program of a step whose updates lag one behind";
   let description = [{
     Input: programs whose gradients are reduced. Output: where `dsopt.options` has `delayed_update`, each program
-    of a step has another one beside it, marked `exec.delayed`, which runs from that step on. `finish-step`
+    of a step has another one beside it, a `delayed` one, which runs from that step on. `finish-step`
     ends the two differently: this one updates with the gradients that the step before has left.
 
     ```mlir
     exec.program @position0 position 0 blocks [0, 2] { ... }
     // becomes
     exec.program @position0 position 0 blocks [0, 2] { ... }
-    exec.program @position0.delayed position 0 blocks [0, 2] attributes {exec.delayed} { ... }
+    exec.program @position0.delayed delayed position 0 blocks [0, 2] { ... }
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -51,10 +51,10 @@ def FreezeUpdates : Pass<"freeze-updates", "::mlir::ModuleOp"> {
   let summary = "write a program of a step behind the optimizer's freeze";
   let description = [{
     Input: programs whose gradients are reduced. Output: where `dsopt.options` has `freeze_step`, each program of
-    a step has another one beside it, marked `exec.frozen`, which runs from that applied step on. It reduces
+    a step has another one beside it, a `frozen` one, which runs from that applied step on. It reduces
     nothing: what ranks exchange in place of gradients is written by `compress-gradients`.
 
-    With `local_step_clipper` (0/1 Adam) there are three of them instead, by `exec.phase`: `compressed` steps,
+    With `local_step_clipper` (0/1 Adam) there are three of them instead: `compressed` steps,
     which exchange gradients as signs, before the freeze; `local` ones, which each rank makes by itself, and
     those in which ranks `join`, behind it.
 
@@ -62,7 +62,7 @@ def FreezeUpdates : Pass<"freeze-updates", "::mlir::ModuleOp"> {
     exec.program @position0 position 0 blocks [0, 2] { ... }
     // becomes
     exec.program @position0 position 0 blocks [0, 2] { ... }
-    exec.program @position0.frozen position 0 blocks [0, 2] attributes {exec.frozen} { ... }
+    exec.program @position0.frozen frozen position 0 blocks [0, 2] { ... }
     ```
   }];
   let dependentDialects = ["::dsopt::exec::ExecDialect"];
@@ -97,11 +97,11 @@ def FinishStep : Pass<"finish-step", "::mlir::ModuleOp"> {
     %4 = exec.update @update.adafactor of @b0 [@b0.param, @b0.matrices] elements 64 sliced unpadded record @norms.all on @compute
     ```
 
-    With `delayed_update` programs have a `pending` gradient of each bucket. Those that are `exec.delayed`
+    With `delayed_update` programs have a `pending` gradient of each bucket. Those that are `delayed`
     update with it, before the agreement also where gradients are clipped: how much was agreed on a step
     before. The new gradient takes its place behind.
 
-    In programs that are `exec.frozen` norms are those of each rank's own gradients, whole; updates follow the
+    In programs behind a freeze norms are those of each rank's own gradients, whole; updates follow the
     agreement, by the kernel of the rule's frozen form, on buckets that every rank has whole. Local steps have a
     kernel of their own; those that join have two, of the rank's own step and of what follows the exchange.
 
