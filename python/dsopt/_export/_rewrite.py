@@ -266,6 +266,8 @@ class _Rewriter(ast.NodeTransformer):
         loop = next(one for one in ast.walk(self.whole) if isinstance(one, ast.For) and (one.lineno, one.col_offset) == place)
         if len(names(self.whole, ast.Load)) != sum(len(names(part, ast.Load)) for part in loop.body):
             return False
+        if names(loop.target, ast.Store):
+            return True
         first = next(part for part in loop.body if names(part, (ast.Load, ast.Store)))
         return isinstance(first, ast.Assign) and not names(first.value, ast.Load)
 
