@@ -7,7 +7,7 @@ takes them out again. Functions that treat each row by itself are followed in be
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 import torch
