@@ -85,6 +85,14 @@ class Count(int):
     __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
 
+def check_counts(function: Any, arguments: Any, keywords: Any) -> None:
+    """Raises where a function gets the number of such rows as anything but a size of what it gives."""
+    if getattr(function, "__name__", "") not in ("view", "reshape", "expand"):
+        for one in tree_leaves((arguments, keywords)):
+            if type(one) is Count:
+                one._refuse()
+
+
 def words(model: Any, what: str) -> str:
     """Why rows that the data choose are no part of a program."""
     undecided = getattr(getattr(model, "config", None), "problem_type", "") is None
