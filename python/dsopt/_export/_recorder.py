@@ -300,7 +300,7 @@ class Recorder(Seeing):
         check_counts(function, arguments, keywords)
         if is_random(function):
             if any(tensor in self.rows.tags for tensor in inside):
-                raise self.rows.refusal(function)
+                raise self.rows.refusal(function, follows=False)
             return self.draws.drawn(function, arguments, keywords)
         if self._chooses(function, arguments, keywords):
             return self._stopping(self.rows.choose(function, arguments, keywords), inside)

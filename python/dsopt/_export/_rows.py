@@ -190,11 +190,11 @@ class Follower:
 
     # Following.
 
-    def refusal(self, function: Any, tag: Optional[Tag] = None) -> Refused:
+    def refusal(self, function: Any, tag: Optional[Tag] = None, follows: bool = True) -> Refused:
         where = self.recorder.place()
         name = getattr(function, "__name__", "a function")
         what = self.recorder.counted or f"{where}: {name}"
-        return Refused(words(self.recorder.model, what) + (f"; {where} gives them to {name}, which may mix them" if tag is not None else ""))
+        return Refused(words(self.recorder.model, what) + (f"; {where} gives them to {name}, through which they are not followed" if tag or not follows else ""))
 
     def follow(self, function: Any, plain: Callable[..., Any], arguments: Any, keywords: Any, inside: List[Any]) -> Any:
         """What a function gives of tensors with such rows."""
