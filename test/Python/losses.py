@@ -55,6 +55,8 @@ losses = {
                 + F.hinge_embedding_loss(scores(m, x)[:, 2], signs(y)) + F.soft_margin_loss(scores(m, x)[:, 3], signs(y).float())),
     "gaussian": (BOTH, lambda m, x, y: F.gaussian_nll_loss(
         scores(m, x)[:, 0], y.float(), F.relu(scores(m, x)[:, 1]), eps=1e-2, full=True)),
+    "student's t": (BOTH, lambda m, x, y: -torch.distributions.StudentT(
+        2 * F.softplus(scores(m, x)[:, 0]) + 0.1, m.a(x)[:, 1], F.softplus(scores(m, x)[:, 2])).log_prob(y.float()).mean()),
     "poisson": (ONE, lambda m, x, y: F.poisson_nll_loss(scores(m, x)[:, 0], y.float())),
 }
 for name, (exporters, body) in sampled(losses.items(), 5):

@@ -40,6 +40,9 @@ class Program(Draws):
         first = uniform(tuple(like.shape), number, **self.key)
         if name in ("rand", "rand_like"):
             value = first
+        elif name == "uniform":
+            low, high = arguments[1:] if len(arguments) == 3 else (keywords.get("from", 0.0), keywords.get("to", 1.0))
+            value = first * (high - low) + low
         elif name in ("randn", "randn_like"):
             second = uniform(tuple(like.shape), number, which=1, **self.key)
             value = np.sqrt(-2 * np.log(1 - first)) * np.cos(2 * math.pi * second)

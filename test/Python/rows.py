@@ -155,8 +155,8 @@ def listing(m, x, y):
     return loss(m, x, y) + sum(seen).sum()
 
 
-for forward, *words in ((mixing, "softmax, which may mix them"), (counting, "computes with their number"), (apart, "__mul__"), (against_all, "__add__"),
-                        (first, "__getitem__, which may"), (drawing, "rand_like"), (listing, "as the data decide")):
+for forward, *words in ((mixing, "to softmax, through which"), (counting, "computes with their number"), (apart, "to mul, through"), (against_all, "to add, through"),
+                        (first, "to __getitem__, through"), (drawing, "to rand_like"), (listing, "as the data decide")):
     refused(lambda forward=forward: dsopt.export(moe(forward), {"x": x[0], "y": y[0]}, path("refused.onnx"), exporter="torchscript"),
             "rows.py:", "torch.where(mask, x, 0)", *words)
 print("passed")

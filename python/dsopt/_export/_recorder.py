@@ -25,7 +25,7 @@ from ._graph import is_the_models, place_of
 from ._quantize import modules_instead, switches_of
 from ._random import Draws, is_random
 from ._refused import Decides, Refused
-from ._rows import Follower
+from ._rows import Follower, check_counts
 
 _IN_PLACE = {f"__i{name}__" for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor",
                                          "lshift", "rshift", "div")} | {"__setitem__"}
@@ -297,9 +297,10 @@ class Recorder(Seeing):
 
     def _call(self, function: Any, arguments: Any, keywords: Any) -> Any:
         inside = list(tensors_in((arguments, keywords)))
+        check_counts(function, arguments, keywords)
         if is_random(function):
             if any(tensor in self.rows.tags for tensor in inside):
-                raise self.rows.refusal(function)
+                raise self.rows.refusal(function, follows=False)
             return self.draws.drawn(function, arguments, keywords)
         if self._chooses(function, arguments, keywords):
             return self._stopping(self.rows.choose(function, arguments, keywords), inside)

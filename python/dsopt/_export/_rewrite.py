@@ -171,13 +171,13 @@ class _Rewriter(ast.NodeTransformer):
         self.whole = copy.deepcopy(node)
         self.first = next((one.arg for one in [*node.args.posonlyargs, *node.args.args]), "")
         self.shared = {name for one in ast.walk(node) if isinstance(one, (ast.Global, ast.Nonlocal)) for name in one.names}
-        node.body = self.statements(self._without_leaving(node.body, ast.Return), node)
+        node.body = self.statements(self._without_leaving(node.body, ast.Return))
         imported = _parsed(f"{_RUNTIME} = __import__('dsopt._export._branches', fromlist=['branches'])")
         first = 1 if ast.get_docstring(node) is not None else 0
         node.body[first:first] = [ast.copy_location(one, node.body[0]) for one in imported]
         return ast.fix_missing_locations(node)
 
-    def statements(self, body: List[Any], inside: Any) -> List[Any]:
+    def statements(self, body: List[Any]) -> List[Any]:
         found: List[Any] = []
         for one in body:
             new = self.visit(one)
@@ -266,6 +266,8 @@ class _Rewriter(ast.NodeTransformer):
         loop = next(one for one in ast.walk(self.whole) if isinstance(one, ast.For) and (one.lineno, one.col_offset) == place)
         if len(names(self.whole, ast.Load)) != sum(len(names(part, ast.Load)) for part in loop.body):
             return False
+        if names(loop.target, ast.Store):
+            return True
         first = next(part for part in loop.body if names(part, (ast.Load, ast.Store)))
         return isinstance(first, ast.Assign) and not names(first.value, ast.Load)
 
@@ -297,10 +299,7 @@ class _Rewriter(ast.NodeTransformer):
                      "computes both sides: let both assign to a variable, and use it behind them")
             both = _parsed(f"{_RUNTIME}.refuse({words!r})")
         else:
-            then = [self.visit(_Augmented().visit(one)) for one in node.body]
-            otherwise = [self.visit(_Augmented().visit(one)) for one in node.orelse]
-            flat = [one for part in then for one in (part if isinstance(part, list) else [part])]
-            rest = [one for part in otherwise for one in (part if isinstance(part, list) else [part])]
+            flat, rest = ([_Augmented().visit(one) for one in self.statements(side)] for side in (node.body, node.orelse))
             begin = f"{state} = {_RUNTIME}.Branch({state}, locals(), {place!r}, {changes!r}, {augmented!r})"
             both = [*_parsed(begin), *flat, *_parsed(f"{state}.other(locals())")]
             for name in names:

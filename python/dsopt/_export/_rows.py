@@ -7,7 +7,7 @@ takes them out again. Functions that treat each row by itself are followed in be
 from __future__ import annotations
 
 import math
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 import numpy as np
 import torch
@@ -83,6 +83,14 @@ class Count(int):
     __hash__ = int.__hash__
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = _refuse
     __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __bool__ = __float__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+
+def check_counts(function: Any, arguments: Any, keywords: Any) -> None:
+    """Raises where a function gets the number of such rows as anything but a size of what it gives."""
+    if getattr(function, "__name__", "") not in ("view", "reshape", "expand"):
+        for one in tree_leaves((arguments, keywords)):
+            if type(one) is Count:
+                one._refuse()
 
 
 def words(model: Any, what: str) -> str:
@@ -182,11 +190,11 @@ class Follower:
 
     # Following.
 
-    def refusal(self, function: Any, tag: Optional[Tag] = None) -> Refused:
+    def refusal(self, function: Any, tag: Optional[Tag] = None, follows: bool = True) -> Refused:
         where = self.recorder.place()
         name = getattr(function, "__name__", "a function")
         what = self.recorder.counted or f"{where}: {name}"
-        return Refused(words(self.recorder.model, what) + (f"; {where} gives them to {name}, which may mix them" if tag is not None else ""))
+        return Refused(words(self.recorder.model, what) + (f"; {where} gives them to {name}, through which they are not followed" if tag or not follows else ""))
 
     def follow(self, function: Any, plain: Callable[..., Any], arguments: Any, keywords: Any, inside: List[Any]) -> Any:
         """What a function gives of tensors with such rows."""
