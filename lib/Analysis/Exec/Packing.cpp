@@ -22,7 +22,7 @@ static BitMatrix findClashes(const ProgramLife &life, size_t memory) {
   std::priority_queue<Closing, std::vector<Closing>, std::greater<Closing>> closing;
   // By stream, the last sequences that complete episodes have there, ascending. Only a buffer's last one says
   // something: the one in `ends`.
-  std::array<std::vector<std::pair<int64_t, int64_t>>, kMostStreams> ended;
+  SmallVector<std::vector<std::pair<int64_t, int64_t>>> ended;
   std::vector<Clock> ends(lives.size());
   std::vector<int64_t> count(lives.size(), 0);
   llvm::BitVector open(lives.size());
@@ -34,7 +34,8 @@ static BitMatrix findClashes(const ProgramLife &life, size_t memory) {
       auto [id, episode] = *closing.top().second;
       if (--count[id] == 0)
         open.reset(id);
-      for (int s = 0; s < kMostStreams; ++s)
+      ended.resize(std::max<size_t>(ended.size(), episode->end.size()));
+      for (int s = 0; s < episode->end.size(); ++s)
         if (episode->end[s] > ends[id][s]) {
           std::pair<int64_t, int64_t> last(ends[id][s] = episode->end[s], id);
           // They come nearly in order.
@@ -45,7 +46,7 @@ static BitMatrix findClashes(const ProgramLife &life, size_t memory) {
         }
     }
     clashes.join(span.buffer, open.getData());
-    for (int s = 0; s < kMostStreams; ++s)
+    for (size_t s = 0; s < ended.size(); ++s)
       for (auto [sequence, other] : llvm::reverse(ended[s])) {
         if (sequence <= span.episode->start[s])
           break;

@@ -25,9 +25,6 @@ static bool fits(StreamKind kind, ActionOpInterface action) {
 /// Actions are on streams of the module that can run them.
 LogicalResult ScheduleOp::verifySymbolUses(SymbolTableCollection &) {
   Streams streams(getOperation()->getParentOfType<ModuleOp>());
-  if (streams.size() > kMostStreams)
-    return streams[kMostStreams].emitOpError("is one of ")
-           << streams.size() << " streams, expected at most " << kMostStreams;
   SmallVector<TypeID> fitting(streams.size()); ///< the last kind of action that each was right for
   for (Operation &op : getBody().front()) {
     if (isa<ReleaseOp>(op))

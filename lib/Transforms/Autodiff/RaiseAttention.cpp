@@ -115,7 +115,7 @@ Value Raiser::matchMask(Operation *op, Value &scores) {
       }
   auto where = dyn_cast<graph::WhereOp>(op);
   // A branch says which parameters a step reaches, which no mask does.
-  if (!where || where->hasAttr(graph::kBranchAttr) || !isMask(where.getCondition()))
+  if (!where || where.getBranch() || !isMask(where.getCondition()))
     return {};
   for (bool kept : {true, false}) {
     Value other = kept ? where.getLhs() : where.getRhs(), low = kept ? where.getRhs() : where.getLhs();

@@ -497,23 +497,6 @@ exec.program @p position 0 blocks [-1, 1] {
 
 // -----
 
-exec.stream @s0 compute
-exec.stream @s1 compute
-exec.stream @s2 compute
-exec.stream @s3 compute
-exec.stream @s4 compute
-exec.stream @s5 compute
-exec.stream @s6 compute
-exec.stream @s7 compute
-// expected-error @below {{is one of 9 streams, expected at most 8}}
-exec.stream @s8 compute
-exec.program @p position 0 blocks [0, 1] {
-  exec.schedule {
-  }
-}
-
-// -----
-
 // expected-error @below {{product is of 0x4x3, expected 1 or more each}}
 func.func private @product() attributes {exec.product = #exec.product<m = 0, n = 4, k = 3, operands = f32, result = f32, lda = 3, ldb = 4, ldc = 4>}
 

@@ -15,33 +15,39 @@
 
 #include "llvm/ADT/STLFunctionalExtras.h"
 
-#include <array>
-
 namespace dsopt {
 
-/// A number of actions for each stream.
+/// A number of actions for each stream; of those behind the last that is counted, none.
 class Clock {
 public:
-  int64_t operator[](int stream) const { return counts[stream]; }
-  int32_t &operator[](int stream) { return counts[stream]; }
+  int size() const { return counts.size(); }
+  int64_t operator[](int stream) const { return stream < size() ? counts[stream] : 0; }
+  int32_t &operator[](int stream) {
+    if (stream >= size())
+      counts.resize(stream + 1);
+    return counts[stream];
+  }
   void join(const Clock &other) {
-    for (int s = 0; s < exec::kMostStreams; ++s)
+    if (size() < other.size())
+      counts.resize(other.size());
+    for (int s = 0; s < other.size(); ++s)
       counts[s] = std::max(counts[s], other.counts[s]);
   }
   void meet(const Clock &other) {
-    for (int s = 0; s < exec::kMostStreams; ++s)
+    counts.truncate(std::min(size(), other.size()));
+    for (int s = 0; s < size(); ++s)
       counts[s] = std::min(counts[s], other.counts[s]);
   }
   /// Whether everything counted here is counted there too.
   bool within(const Clock &other) const {
     bool all = true;
-    for (int s = 0; s < exec::kMostStreams; ++s)
-      all &= counts[s] <= other.counts[s];
+    for (int s = 0; s < size(); ++s)
+      all &= counts[s] <= other[s];
     return all;
   }
 
 private:
-  std::array<int32_t, exec::kMostStreams> counts{};
+  llvm::SmallVector<int32_t, 8> counts;
 };
 
 class Timeline {

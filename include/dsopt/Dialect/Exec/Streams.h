@@ -6,9 +6,6 @@
 
 namespace dsopt::exec {
 
-/// Streams that a module may have.
-inline constexpr int kMostStreams = 8;
-
 /// Programs name streams, passes count them: by their place in the module.
 class Streams {
 public:
