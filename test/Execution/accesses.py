@@ -79,7 +79,7 @@ def ranges(table, buffers, action):
     for (buffer, slot, offset, per_rank), size, mode in touches(table, action):
         its = buffers[buffer]
         begin = its.get("offset", 0) + slot * its["stride"] + offset
-        found += [(its.get("memory", 0), begin + per_rank * rank, begin + per_rank * rank + size, mode & WRITE) for rank in range(table.table["dp"])]
+        found += [(its.get("memory", 0), begin + per_rank * rank, begin + per_rank * rank + size, mode & WRITE) for rank in range(table.table["grid"][1])]
     return found
 
 

@@ -12,7 +12,7 @@ from formats import READ, check, execute, fixture, near, refused
 from runs import Run
 
 dsopt, opt = sys.argv[1:]
-GETS = {"v1": {"graph": READ, "dist": "attribute 'graph.kernel' does not exist", "exec": "attribute 'exec.traffic' does not exist"},
+GETS = {"v1": {"graph": READ, "dist": "expected an axis: pp, edp, ep, sp or tp", "exec": "expected an axis: pp, edp, ep, sp or tp"},
         "v2": {"dist": READ, "exec": READ}}
 
 with tempfile.TemporaryDirectory() as folder:

@@ -110,11 +110,11 @@ module @kept {
 // CHECK-LABEL: module @branch
 module @branch {
   // CHECK-NOT: graph.attention
-  // CHECK: graph.where {{.*}} {graph.branch}
+  // CHECK: graph.where {{.*}} {branch}
   func.func @forward(%q: tensor<6x3x8xf32>, %k: tensor<6x4x8xf32>, %v: tensor<6x4x8xf32>, %c: tensor<i1>) -> tensor<6x3x8xf32> {
     %low = graph.constant dense<-1.0e38> : tensor<f32>
     %s = graph.matmul %q, %k {transpose_b} : (tensor<6x3x8xf32>, tensor<6x4x8xf32>) -> tensor<6x3x4xf32>
-    %m = graph.where %c, %s, %low {graph.branch} : (tensor<i1>, tensor<6x3x4xf32>, tensor<f32>) -> tensor<6x3x4xf32>
+    %m = graph.where %c, %s, %low {branch} : (tensor<i1>, tensor<6x3x4xf32>, tensor<f32>) -> tensor<6x3x4xf32>
     %p = graph.softmax %m {axis = 2 : i64} : (tensor<6x3x4xf32>) -> tensor<6x3x4xf32>
     %r = graph.matmul %p, %v : (tensor<6x3x4xf32>, tensor<6x4x8xf32>) -> tensor<6x3x8xf32>
     return %r : tensor<6x3x8xf32>
