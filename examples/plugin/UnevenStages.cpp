@@ -27,7 +27,8 @@ struct UnevenStages : PassWrapper<UnevenStages, OperationPass<ModuleOp>> {
     auto blocks = dsopt::graph::collectBlocks(getOperation());
     if (failed(blocks))
       return signalPassFailure();
-    int64_t stages = dsopt::dist::getGrid(getOperation()).size(dsopt::Axis::pp), others = blocks->size() - first;
+    int64_t stages = dsopt::dist::getGrid(getOperation()).size(dsopt::Axis::pp),
+            others = blocks->size() - first;
     if (stages < 2 || first < 1 || others < stages - 1) {
       getOperation().emitError("cannot give ")
           << first << " of " << blocks->size() << " blocks to the first of " << stages << " stages";

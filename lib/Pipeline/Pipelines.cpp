@@ -33,7 +33,8 @@ static const char *const kToDist[] = {
     "canonicalize", "cse", "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision",
     "tile-products", "form-blocks", "verify-kernels",
     // stage 4: parallelize
-    "declare-grid", "split-stages", "partition-zero", "offload-parameters", "place-collectives", "verify-dist"};
+    "declare-grid", "split-stages", "partition-zero", "offload-parameters", "place-collectives",
+    "verify-dist"};
 
 /// Those that nothing needs where nothing is trained.
 static const char *const kForTraining[] = {"build-backward", "merge-loss-gradient", "append-optimizer",

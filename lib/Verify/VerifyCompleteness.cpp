@@ -293,7 +293,8 @@ LogicalResult Completeness::verifyPending(UpdateOp update, NormOp norm) {
            << describe(gradient) << " of the pending gradient, expected byte " << at;
   auto source = [&](int64_t offset) {
     return RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
-                        measured.getOffset() + offset, update.getSliced() ? measured.getSteps() : AxisSteps{});
+                        measured.getOffset() + offset,
+                        update.getSliced() ? measured.getSteps() : AxisSteps{});
   };
   RefAttr whole = RefAttr::get(measured.getContext(), gradient.getBuffer(), 0, 0, {});
   if (llvm::any_of(copies, [&](CopyOp copy) {

@@ -32,8 +32,8 @@ inline std::optional<Axis> findAxis(std::string_view name) {
   return std::nullopt;
 }
 
-/// An axis, or a factor of it: with `part` Inner its coordinate modulo `count`, so that `count` neighbours are
-/// together, with Outer its coordinate divided by it.
+/// An axis, or a factor of it: with `part` Inner its coordinate modulo `count`, so that `count` neighbours
+/// are together, with Outer its coordinate divided by it.
 struct AxisPart {
   enum Part { Whole, Inner, Outer };
   Axis axis = Axis::pp;
@@ -90,9 +90,7 @@ public:
   int64_t stride(const AxisPart &part) const {
     return stride(part.axis) * (part.part == AxisPart::Outer ? part.count : 1);
   }
-  int64_t coordinate(int64_t rank, const AxisPart &part) const {
-    return rank / stride(part) % size(part);
-  }
+  int64_t coordinate(int64_t rank, const AxisPart &part) const { return rank / stride(part) % size(part); }
 
   /// Of several (any range of AxisPart), the last counting fastest: how many ranks differ along them alone,
   /// which of these a rank is, and which rank is the one of that number. Of none: one.

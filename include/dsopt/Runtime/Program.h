@@ -105,12 +105,12 @@ struct Buffer {
 /// An address: slot `slot` of a buffer plus `offset` plus `steps` for each rank before this one along axes.
 struct Ref {
   int64_t buffer = -1, slot = 0, offset = 0;
-  AxisSteps steps{}; ///< JSON: an array of these three and of the steps along edp, ep, sp and tp, of which those
-                     ///< behind the first may be left out
+  AxisSteps steps{}; ///< JSON: an array of these three and of the steps along edp, ep, sp and tp, of which
+                     ///< those behind the first may be left out
 };
 
-/// Ranks that talk among themselves: those that differ along these axes alone, in the order of which their parts
-/// lie.
+/// Ranks that talk among themselves: those that differ along these axes alone, in the order of which their
+/// parts lie.
 struct RankGroups {
   std::string name;
   std::vector<AxisPart> axes; ///< JSON: an array for each of them: name, 1 for Inner and 2 for Outer, count

@@ -24,7 +24,9 @@ AxesAttr dsopt::dist::getDataAxes(MLIRContext *context) {
 }
 
 std::string dsopt::dist::textOf(AxesAttr axes) {
-  return "[" + llvm::join(llvm::map_range(axes.getParts(), [](const AxisPart &part) { return describe(part); }), ", ") +
+  return "[" +
+         llvm::join(llvm::map_range(axes.getParts(), [](const AxisPart &part) { return describe(part); }),
+                    ", ") +
          "]";
 }
 
@@ -32,9 +34,9 @@ LogicalResult dsopt::dist::verifyAxes(Operation *op, AxesAttr axes) {
   Grid grid = getGrid(op);
   for (const AxisPart &part : axes.getParts())
     if (!grid.divides(part))
-      return op->emitOpError("is over ") << textOf(axes) << ", but axis " << kAxisNames[(size_t)part.axis] << " has "
-                                         << grid.size(part.axis) << " ranks, expected a multiple of "
-                                         << part.count;
+      return op->emitOpError("is over ")
+             << textOf(axes) << ", but axis " << kAxisNames[(size_t)part.axis] << " has "
+             << grid.size(part.axis) << " ranks, expected a multiple of " << part.count;
   return success();
 }
 
@@ -79,12 +81,11 @@ Attribute AxesAttr::parse(AsmParser &parser, Type) {
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parsePart))
     return {};
   auto emit = [&] { return parser.emitError(location); };
-  return getChecked(llvm::function_ref<InFlightDiagnostic()>(emit), parser.getContext(), ArrayRef<AxisPart>(parts));
+  return getChecked(llvm::function_ref<InFlightDiagnostic()>(emit), parser.getContext(),
+                    ArrayRef<AxisPart>(parts));
 }
 
-void AxesAttr::print(AsmPrinter &printer) const {
-  printer << textOf(*this);
-}
+void AxesAttr::print(AsmPrinter &printer) const { printer << textOf(*this); }
 
 LogicalResult AxesAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, ArrayRef<AxisPart> parts) {
   for (size_t i = 0; i < parts.size(); ++i) {

@@ -8,7 +8,6 @@
 #include "dsopt/Runtime/Engine.h"
 #include "dsopt/Runtime/Session.h"
 
-
 namespace dsopt::runtime {
 
 void badProgram(const std::string &what) { throw Error(StatusInput, "program table: " + what); }

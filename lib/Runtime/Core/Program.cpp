@@ -328,14 +328,14 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   checkGrid(axes);
   p.grid = Grid(axes);
   reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
-      "target", p.target)("arch", p.arch)("features", p.features)("zero", p.zero)(
-      "threads", p.threads)("K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)(
-      "accumulate", p.accumulate)("schedule", p.schedule)("precision", p.precision)(
-      "gradient_type", p.gradient_type)("optimizer", p.optimizer)("matmul_precision", p.matmul_precision)(
-      "gather_type", p.gather_type)("reduce_type", p.reduce_type)("compress_gradients", p.compress_gradients)(
-      "gemm_table", p.gemm_table)("node_size", p.node_size)("clip", p.clip)(
-      "delayed_update", p.delayed_update)("freeze_step", p.freeze_step)("init", p.init)("flops", p.flops)(
-      "bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)("bound", p.bound)
+      "target", p.target)("arch", p.arch)("features", p.features)("zero", p.zero)("threads", p.threads)(
+      "K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)(
+      "schedule", p.schedule)("precision", p.precision)("gradient_type", p.gradient_type)("optimizer",
+                                                                                          p.optimizer)(
+      "matmul_precision", p.matmul_precision)("gather_type", p.gather_type)("reduce_type", p.reduce_type)(
+      "compress_gradients", p.compress_gradients)("gemm_table", p.gemm_table)("node_size", p.node_size)(
+      "clip", p.clip)("delayed_update", p.delayed_update)("freeze_step", p.freeze_step)("init", p.init)(
+      "flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)("bound", p.bound)
       .list("images", p.images, readImage)
       .list("inputs", p.inputs, readInput)
       .list("metrics", p.metrics, readMetric)

@@ -71,8 +71,7 @@ void Offloader::moveBuffers() {
     isCut |= bucket.getRanks() > 1;
   }
   // What each rank has of a slice's part would lie between what others have: a slice is copied whole.
-  most = isCut ? alignedOnDisk(slice)
-               : elementsOfPart(out.program->getParentOfType<ModuleOp>(), slice);
+  most = isCut ? alignedOnDisk(slice) : elementsOfPart(out.program->getParentOfType<ModuleOp>(), slice);
 }
 
 LogicalResult Offloader::findReads() {

@@ -29,7 +29,8 @@ namespace {
 class Splitter {
 public:
   Splitter(ProgramOp program, int64_t nodeSize, AccessAnalysis &analysis)
-      : nodeSize(nodeSize), nodes(analysis.members.grid().size(Axis::edp) / nodeSize), analysis(analysis), out(program) {}
+      : nodeSize(nodeSize), nodes(analysis.members.grid().size(Axis::edp) / nodeSize), analysis(analysis),
+        out(program) {}
   LogicalResult split();
 
 private:

@@ -100,8 +100,8 @@ RefAttr ReductionWriter::takes(int64_t elements, RefAttr any, Gaps gaps) {
   return bits;
 }
 
-void ReductionWriter::take(dist::BucketOp bucket, RefAttr slice, RefAttr takes, RefAttr target, int64_t elements,
-                           bool accumulate) {
-  map("compress.taken", kTaken, {slice, Bucket(bucket).ownPart(takes, elements / 8), target}, elements / kSummed,
-      accumulate ? Into::Add : Into::Replace);
+void ReductionWriter::take(dist::BucketOp bucket, RefAttr slice, RefAttr takes, RefAttr target,
+                           int64_t elements, bool accumulate) {
+  map("compress.taken", kTaken, {slice, Bucket(bucket).ownPart(takes, elements / 8), target},
+      elements / kSummed, accumulate ? Into::Add : Into::Replace);
 }

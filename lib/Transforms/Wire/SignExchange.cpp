@@ -123,8 +123,7 @@ void SignExchange::exchange() {
       from = toDevice(sent, declare("device.sent", ranks * bytes / 4, word, /*crosses=*/true), ranks * bytes);
       to = declare("device.received", ranks * bytes / 4, word, /*crosses=*/true);
     }
-    out.emit<AllToAllOp>(from, to, bytes, out.nextOrder(), group, kCommStream)
-        .setLogical(sliceBytes);
+    out.emit<AllToAllOp>(from, to, bytes, out.nextOrder(), group, kCommStream).setLogical(sliceBytes);
     toHost(to, received, ranks * bytes);
   }
 
@@ -147,8 +146,7 @@ void SignExchange::exchange() {
       to = declare("device.mean", ranks * bytes / 4, word, /*crosses=*/true);
       from = toDevice(ownRecord, Bucket(bucket).ownPart(to, bytes), bytes);
     }
-    out.emit<GatherOp>(from, to, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(), group,
-                       kCommStream)
+    out.emit<GatherOp>(from, to, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(), group, kCommStream)
         .setLogical(sliceBytes);
     toHost(to, mean, ranks * bytes);
   }

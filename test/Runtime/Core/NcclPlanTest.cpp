@@ -26,7 +26,9 @@ Action action(ActionKind kind, int64_t communicator, const std::string &name, in
 Program program() {
   Program program;
   program.grid = dsopt::Grid({2, 2, 1, 1, 1});
-  program.communicators = {{"dp", {{dsopt::Axis::edp}}}, {"pp", {{dsopt::Axis::pp}}}, {"all", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
+  program.communicators = {{"dp", {{dsopt::Axis::edp}}},
+                           {"pp", {{dsopt::Axis::pp}}},
+                           {"all", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
   program.positions.resize(2);
   for (int stage : {0, 1}) {
     Position &position = program.positions[stage];

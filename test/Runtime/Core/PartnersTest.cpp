@@ -22,7 +22,9 @@ Action action(ActionKind kind, int64_t communicator, int64_t peer = 0) {
 Program program() {
   Program program;
   program.grid = dsopt::Grid({5, 3, 1, 1, 1});
-  program.communicators = {{"dp", {{dsopt::Axis::edp}}}, {"pp", {{dsopt::Axis::pp}}}, {"all", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
+  program.communicators = {{"dp", {{dsopt::Axis::edp}}},
+                           {"pp", {{dsopt::Axis::pp}}},
+                           {"all", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
   program.positions.resize(5);
   for (int64_t position = 0; position < 5; ++position) {
     std::vector<Action> &actions = program.positions[position].actions.edit();

@@ -222,12 +222,15 @@ TEST(Program, SaysWhatIsWrongWithCommunicators) {
             "program table: communicator 'part' is over edp outer 0, but there are 2 ranks along it");
   EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"tp\", 0, 1], [\"edp\", 0, 1]]"),
             "program table: communicator 'part' has edp behind tp");
-  EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"dp\", 0, 1]]"),
-            "program table: program.communicators[2].axes[0]: there is no such axis, or part of one: [\"dp\",0,1]");
+  EXPECT_EQ(
+      failure(kGood, "[[\"edp\", 1, 1]]", "[[\"dp\", 0, 1]]"),
+      "program table: program.communicators[2].axes[0]: there is no such axis, or part of one: [\"dp\",0,1]");
   EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"edp\", 3, 1]]"),
-            "program table: program.communicators[2].axes[0]: there is no such axis, or part of one: [\"edp\",3,1]");
+            "program table: program.communicators[2].axes[0]: there is no such axis, or part of one: "
+            "[\"edp\",3,1]");
   EXPECT_EQ(failure(kGood, "[[\"edp\", 1, 1]]", "[[\"edp\", 0]]"),
-            "program table: program.communicators[2].axes[0]: expected an axis, its part and a count, got [\"edp\",0]");
+            "program table: program.communicators[2].axes[0]: expected an axis, its part and a count, got "
+            "[\"edp\",0]");
   EXPECT_EQ(failure(kGood, "\"grid\": [1, 2, 1, 1, 1]", "\"grid\": [1, 2, 1, 0, 1]"),
             "program table: grid has 0 ranks along sp, expected 1 or more, at most 268435456 in all");
   EXPECT_EQ(failure(kGood, "\"grid\": [1, 2, 1, 1, 1]", "\"grid\": [1, 65536, 65536, 1, 1]"),

@@ -337,8 +337,8 @@ void updateByNorms(Program &program) {
     int64_t bytes = 0;
     for (const Action &action : actions)
       bytes += action.kind == ActionKind::Update ? kTrustWords * 8 : 0;
-    int64_t own = add("norms.own", bytes), all = program.dp() > 1 ? add("norms.all", bytes * program.dp()) : own,
-            at = 0;
+    int64_t own = add("norms.own", bytes),
+            all = program.dp() > 1 ? add("norms.all", bytes * program.dp()) : own, at = 0;
     for (size_t i = 0; i < actions.size(); ++i)
       if (Action &action = actions[i]; action.kind == ActionKind::Update) {
         updates.push_back(action);
@@ -418,8 +418,9 @@ Program toyProgram(int64_t dp, int64_t pp, int64_t zero, const std::string &fold
                           : std::vector<Group>{{0, 128, 1.0, true}};
     program.buckets.push_back(bucket);
   }
-  program.communicators = {
-      {"dp", {{dsopt::Axis::edp}}}, {"pp", {{dsopt::Axis::pp}}}, {"world", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
+  program.communicators = {{"dp", {{dsopt::Axis::edp}}},
+                           {"pp", {{dsopt::Axis::pp}}},
+                           {"world", {{dsopt::Axis::pp}, {dsopt::Axis::edp}}}};
   for (int64_t index = 0; index < pp; ++index)
     program.positions.push_back(buildPosition(program, index));
   for (Position &position : program.positions)

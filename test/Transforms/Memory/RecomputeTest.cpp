@@ -57,11 +57,12 @@ protected:
     EXPECT_TRUE(registered);
     module = parseSourceString<ModuleOp>(kModel, &context);
     PassManager passes(&context);
-    EXPECT_TRUE(module && succeeded(parsePassPipeline(
-                              "attach-target{arch=x86-64-v3},find-blocks,build-backward,append-optimizer,"
-                              "decompose-composites,form-kernels,form-blocks,declare-grid,split-stages,partition-zero,"
-                              "place-collectives",
-                              passes)));
+    EXPECT_TRUE(module &&
+                succeeded(parsePassPipeline(
+                    "attach-target{arch=x86-64-v3},find-blocks,build-backward,append-optimizer,"
+                    "decompose-composites,form-kernels,form-blocks,declare-grid,split-stages,partition-zero,"
+                    "place-collectives",
+                    passes)));
     EXPECT_TRUE(succeeded(passes.run(*module)));
   }
   SmallVector<BlockRuns> runsOf(ModuleOp of) {

@@ -42,7 +42,8 @@ std::optional<int64_t> getChunk(mlir::Operation *function);
 inline constexpr int64_t kGranule = 64;
 /// What the grid of a module is called.
 inline constexpr llvm::StringLiteral kGrid = "grid";
-/// The grid that `op` is compiled for: its module's, or that of the module around it; without one a rank alone.
+/// The grid that `op` is compiled for: its module's, or that of the module around it; without one a rank
+/// alone.
 Grid getGrid(mlir::Operation *op);
 /// Ranks that a grid has at most.
 inline constexpr int64_t kMostRanks = INT64_C(1) << 28;

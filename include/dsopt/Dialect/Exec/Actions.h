@@ -21,7 +21,8 @@ inline constexpr int64_t kNormWords = 21;
 /// And of each trained parameter in the record of a direction.
 inline constexpr int64_t kTrustWords = 40;
 
-/// The communicators of a grid: the ranks that data and tokens are spread over, those that positions are, all.
+/// The communicators of a grid: the ranks that data and tokens are spread over, those that positions are,
+/// all.
 inline constexpr llvm::StringLiteral kDataParallel = "dp", kPipeline = "pp", kWorld = "world";
 /// What the communicator over axes is called: one of these, else the axes in their order ("edp.sp").
 std::string communicatorName(dist::AxesAttr axes);

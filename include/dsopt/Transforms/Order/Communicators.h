@@ -16,8 +16,8 @@ namespace dsopt {
 void declareCommunicators(mlir::ModuleOp module);
 /// The ranks of a node, and those that have the same place in the nodes of a position.
 inline constexpr llvm::StringLiteral kNode = "node", kAcross = "across";
-/// Declares the communicators within nodes of `nodeSize` neighbours along edp and between them, where the module
-/// has them not yet: @node and @across.
+/// Declares the communicators within nodes of `nodeSize` neighbours along edp and between them, where the
+/// module has them not yet: @node and @across.
 void declareNodes(mlir::ModuleOp module, int64_t nodeSize);
 /// Declares the streams of programs of so many positions, where the module has them not yet: @compute, @comm
 /// and, where one sends to another, @send and @recv.
