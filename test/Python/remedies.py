@@ -126,12 +126,12 @@ def moved(m, x, y):
 
 
 def experts(m, x, y):
-    """Each expert over the rows that chose it."""
+    """Each expert over the rows that chose it, which it compares."""
     h, total = m.a(x), 0
     chosen = F.one_hot(m.o(h).argmax(-1), 4)
     for e in chosen.sum(0).nonzero():
         (rows,) = torch.where(chosen[:, e[0]])
-        total = total + F.cross_entropy(m.o(h[rows] * 2), y[rows])
+        total = total + F.cross_entropy(m.o(h[rows] * 2).softmax(0), y[rows])
     return total
 
 
