@@ -139,7 +139,6 @@ gram = lambda m, x: m.a.weight @ m.a.weight.T + 10 * torch.eye(8)  # noqa: E731
 CASES = {
     "packed": (packed, {"r": nn.GRU(1, 8, batch_first=True)}, ["packs sequences", "padded batch"]),
     "experts": (experts, {}, ["nonzero gives as many elements as the data decide", "weights that are zero"]),
-    "chosen rows": (lambda m, x, y: F.cross_entropy(scores(m, x)[y > 1], y[y > 1]), {}, ["__getitem__ gives as many", "torch.where(mask, x, 0)"]),
     "memory before": (lambda m, x, y: m.o(m.a(x)[1:].as_strided((2, 8), (8, 1), 0)).sum(), {}, ["no element of the tensor", "x.contiguous()"]),
     "rows between": (lambda m, x, y: m.a(x)[::2].as_strided((2, 8), (8, 1)).sum(), {}, ["no element of the tensor"]),
     "written windows": (lambda m, x, y: m.a(x).as_strided((2, 8), (8, 1)).add_(1).sum(), {}, ["as_strided()", "clone it first"]),
