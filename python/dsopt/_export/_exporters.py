@@ -151,7 +151,7 @@ _INSTEAD = {
                     "ONNX factors no matrices: train the factor itself (of a covariance its lower triangle L, of which the log-"
                     "determinant is 2 * L.diagonal().log().sum())"),
     "matrix_exp": "write its series, or another map with matmul (Newton-Schulz steps for an orthogonal matrix)",
-    **dict.fromkeys(("lgamma", "digamma", "polygamma"), "write Stirling's series, or leave out what is constant in the loss"),
+    **dict.fromkeys(("digamma", "polygamma"), "write Stirling's series, or leave out what is constant in the loss"),
     "multinomial": "draw by argmax of the logarithms plus Gumbel noise, -log(-log(torch.rand(...)))",
 }
 _HINTS = [
