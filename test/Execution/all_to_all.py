@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as folder:
     text, sizes = rewrite(open(first).read())
     open(second, "w").write(text)
     execute([opt, "-insert-waits", "-plan-memory", "-verify-exec", second, "-o", planned])
-    traffic = int(re.search(r"exec\.traffic = \{.*?all_to_all = (\d+)", open(planned).read())[1])
+    traffic = int(re.search(r"\btraffic = \{.*?all_to_all = (\d+)", open(planned).read())[1])
     count = text.count("exec.all_to_all")
     # A rank keeps its own part of the two.
     expected = sum(sizes[whole] for whole in re.findall(r"exec\.all_to_all (@[\w.]+?)(?:\.there)? ", text))
