@@ -122,15 +122,7 @@ public:
     return members;
   }
 
-  /// How far a rank's address is from that of coordinates 0.
-  int64_t distance(int64_t rank, const AxisSteps &steps) const {
-    int64_t distance = 0;
-    for (size_t axis = 0; axis < kAxes; ++axis)
-      if (steps[axis])
-        distance += steps[axis] * coordinate(rank, static_cast<Axis>(axis));
-    return distance;
-  }
-  /// The farthest that one is.
+  /// How far an address is at most from that of coordinates 0.
   int64_t spread(const AxisSteps &steps) const {
     int64_t spread = 0;
     for (size_t axis = 0; axis < kAxes; ++axis)
