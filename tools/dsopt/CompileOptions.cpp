@@ -49,7 +49,7 @@ LauncherInfo findLauncher(const ParsedOptions &options) {
 namespace {
 /// The options that decide the layout, resolved.
 struct Layout {
-  int64_t dp = 1, pp = 1, zero = 0, microBatches = 1, shards = 1, rows = 0;
+  int64_t dp = 1, pp = 1, tp = 1, tensorShards = 1, zero = 0, microBatches = 1, shards = 1, rows = 0;
   std::string accumulate;
 };
 } // namespace
@@ -110,11 +110,19 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
     return options.has(name) ? options.integer(name) : getOption(module, key, otherwise);
   };
   layout.pp = get("pp", 1);
-  layout.dp = get("dp", launcher.worldSize ? std::max<int64_t>(1, launcher.worldSize / layout.pp) : 1);
+  layout.tp = get("tp", 1);
+  layout.tensorShards = get("tensor-shards", layout.tp);
+  if (int64_t each = layout.tensorShards / layout.tp;
+      layout.tp > 1 && (layout.tensorShards % layout.tp || (each & (each - 1))))
+    throw Error(1, "-tensor-shards=" + str(layout.tensorShards) + " over -tp=" + str(layout.tp) +
+                       ": expected -tp times a power of two");
+  int64_t others = layout.pp * layout.tp;
+  layout.dp = get("dp", launcher.worldSize ? std::max<int64_t>(1, launcher.worldSize / others) : 1);
   layout.zero = get("zero", 0);
-  if (launcher.worldSize && launcher.worldSize != layout.dp * layout.pp)
+  if (int64_t ranks = layout.dp * others; launcher.worldSize && launcher.worldSize != ranks)
     throw Error(1, "the launcher started " + str(launcher.worldSize) + " ranks, but -dp=" + str(layout.dp) +
-                       " x -pp=" + str(layout.pp) + " needs " + str(layout.dp * layout.pp));
+                       " x -pp=" + str(layout.pp) + (layout.tp > 1 ? " x -tp=" + str(layout.tp) : "") +
+                       " needs " + str(ranks));
   layout.rows = commonRows(module);
   if (options.has("micro-batch-size") && layout.rows && options.integer("micro-batch-size") != layout.rows)
     throw Error(1, "-micro-batch-size=" + options.text("micro-batch-size") +
@@ -296,6 +304,10 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   Layout layout = resolveLayout(module, options, launcher);
   setInteger("dp", layout.dp);
   setInteger("pp", layout.pp);
+  if (layout.tensorShards > 1) {
+    setInteger("tp", layout.tp);
+    setInteger("tensor_shards", layout.tensorShards);
+  }
   setInteger("zero", layout.zero);
   setInteger("micro_batches", layout.microBatches);
   setInteger("reduction_shards", layout.shards);

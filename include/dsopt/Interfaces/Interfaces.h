@@ -20,6 +20,8 @@ namespace dsopt {
 enum class FusionKind {
   /// result[i] needs the operands' elements that broadcasting pairs with i.
   Pointwise,
+  /// The same, as a kernel of its own: its result is rounded whatever reads it.
+  Alone,
   /// result[i] needs elements of some operands at other places (a transpose, a
   /// gather); those operands must come from outside the kernel.
   Indexed,

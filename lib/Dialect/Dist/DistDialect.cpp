@@ -160,6 +160,40 @@ static LogicalResult verifyGroup(Operation *op, AxesAttr axes, BucketOp bucket) 
   return success();
 }
 
+LogicalResult SharedOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
+LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
+
+LogicalResult SharedOp::verify() {
+  if (getShards().empty() || llvm::any_of(getShards().getTypes(), [&](Type type) {
+        return type != getValue().getType();
+      }))
+    return emitOpError("has results ") << getShards().getTypes() << ", expected one or more of "
+                                       << getValue().getType();
+  return success();
+}
+
+ParseResult SharedOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand value;
+  Attribute axes;
+  Type type;
+  int64_t shards = 0;
+  if (parser.parseOperand(value) || parser.parseKeyword("over") ||
+      !(axes = AxesAttr::parse(parser, Type())) || parser.parseOptionalAttrDict(result.attributes) ||
+      parser.parseColonType(type) || parser.parseInteger(shards) ||
+      parser.resolveOperand(value, type, result.operands))
+    return failure();
+  result.addAttribute(getAxesAttrName(result.name), axes);
+  result.types.assign(std::max<int64_t>(shards, 0), type);
+  return success();
+}
+
+void SharedOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getValue() << " over ";
+  getAxes().print(printer);
+  printer.printOptionalAttrDict((*this)->getAttrs(), {getAxesAttrName()});
+  printer << " : " << getValue().getType() << ' ' << getNumResults();
+}
+
 void GatherOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   for (auto [parameter, value] : llvm::zip(getParameters().getAsRange<FlatSymbolRefAttr>(), getValues()))
     setName(value, parameter.getValue());

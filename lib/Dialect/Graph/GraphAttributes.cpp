@@ -9,13 +9,20 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::graph;
 
+LogicalResult RunsAttr::verify(function_ref<InFlightDiagnostic()> emit, int64_t length, int64_t stride, int64_t step) {
+  if (length < 1 || stride < length || step < 0)
+    return emit() << "got runs of " << length << " elements every " << stride << " and a step of " << step
+                  << ", expected one element or more, a stride of at least as many and no step back";
+  return success();
+}
+
 static const AttributeKind kPhaseKind = {"a phase: #graph.phase<F>, <B>, <W> or <E>", isAttribute<PhaseAttr>};
 static const AttributeKind kIterateKind = {
     "what a kernel runs over: #graph.iteration<rows>, <columns> or <flat>", isAttribute<IterationAttr>};
 static const AttributeKind kMetricKind = {"a metric: #graph.metric<\"NAME\", COMBINE>",
                                           isAttribute<MetricAttr>};
 
-static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call"};
+static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call", "dist."};
 
 using On = AttributePlace;
 static const AttributeRow kAttributes[] = {

@@ -163,6 +163,7 @@ OpFoldResult AddOp::fold(FoldAdaptor adaptor) {
   }
   return foldBinary(getType(), adaptor.getLhs(), adaptor.getRhs(), WRAPPING(+));
 }
+OpFoldResult TreeAddOp::fold(FoldAdaptor) { return {}; }
 OpFoldResult SubOp::fold(FoldAdaptor adaptor) {
   if (isa<IntegerType>(getElementTypeOrSelf(getType())) && isSplatOf(adaptor.getRhs(), 0) &&
       keep(getLhs(), getType()))

@@ -121,6 +121,7 @@ Value scalar(IsNaNOp, Builder &b, ValueRange args) {
 // Binary
 //===----------------------------------------------------------------------===//
 
+Value scalar(TreeAddOp, Builder &b, ValueRange args) { return arith::AddFOp::create(b, args[0], args[1]); }
 Value scalar(AddOp, Builder &b, ValueRange args) { return floatOrInt<arith::AddFOp, arith::AddIOp>(b, args); }
 Value scalar(SubOp, Builder &b, ValueRange args) { return floatOrInt<arith::SubFOp, arith::SubIOp>(b, args); }
 Value scalar(MulOp, Builder &b, ValueRange args) { return floatOrInt<arith::MulFOp, arith::MulIOp>(b, args); }
@@ -278,6 +279,10 @@ struct PowModel : LowerableOpInterface::ExternalModel<PowModel, PowOp> {
   }
 };
 
+struct TreeAddModel : ElementwiseModel<TreeAddOp> {
+  FusionKind getFusionKind(Operation *) const { return FusionKind::Alone; }
+};
+
 template <typename... Ops> void attach(MLIRContext *context) {
   (Ops::template attachInterface<ElementwiseModel<Ops>>(*context), ...);
 }
@@ -289,5 +294,6 @@ void registerElementwiseLowerings(GraphDialect *, MLIRContext *context) {
          NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp,
          LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp, RoundToOp>(context);
   PowOp::attachInterface<PowModel>(*context);
+  TreeAddOp::attachInterface<TreeAddModel>(*context);
 }
 } // namespace dsopt::graph

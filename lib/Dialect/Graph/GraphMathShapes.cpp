@@ -151,6 +151,7 @@ INFER(IsNaNOp) {
                     IntegerType::get(context, 1), types);
 }
 INFER_BINARY(AddOp, Domain::Number)
+INFER_BINARY(TreeAddOp, Domain::Float)
 INFER_BINARY(SubOp, Domain::Number)
 INFER_BINARY(MulOp, Domain::Number)
 INFER_BINARY(DivOp, Domain::Number)

@@ -78,6 +78,9 @@ LogicalResult ParameterOp::verify() {
     return emitOpError(getPartOf() ? "is part of " : "begins in no parameter")
            << (getPartOf() ? ("@" + *getPartOf() + " without its first element there").str() : "")
            << ", expected both part_of and part_begin of a tile";
+  if (auto runs = getPartRuns(); runs && (!getPartOf() || numElements(getType()) % runs->getLength()))
+    return emitOpError("has the elements ")
+           << *runs << ", expected whole runs of a parameter that it is part of";
   for (auto factor : {learningRateFactor(), decayFactor()})
     if (!(factor >= 0))
       return emitOpError("has a factor ") << factor << ", expected at least 0";

@@ -170,7 +170,9 @@ public:
     if (std::exchange(told, true))
       return true;
     if (makes()) {
-      tell(gather(kTold), status);
+      if (refused.empty())
+        refused = gather(kTold);
+      tell(refused, status);
       return true;
     }
     what = shortened(text.empty() ? "it failed" : text);
@@ -334,9 +336,9 @@ private:
     }
   }
 
-  [[noreturn]] void refuse(const std::map<int, Taker> &takers, int status, const std::string &text) {
-    tell(takers, status);
-    told = true;
+  /// They are told by fail(), when the reason is said: a launcher ends this rank as soon as one has ended.
+  [[noreturn]] void refuse(std::map<int, Taker> &takers, int status, const std::string &text) {
+    refused = std::move(takers);
     throw LaunchError(status, text);
   }
 
@@ -347,6 +349,7 @@ private:
   const seconds limit;
   Socket listener;
   bool told = false;            ///< the others know that there is nothing to take
+  std::map<int, Taker> refused; ///< of a maker, who have come and get nothing
   std::map<int, Socket> makers; ///< of a taker, by the number of the name
 };
 

@@ -241,7 +241,7 @@ LogicalResult Planner::place(Operation *op) {
   // State, routines and other kernels are no code of this one's.
   FusionKind kind = lowerable ? kindOf(op) : FusionKind::View;
   node.isKernel = kind != FusionKind::View;
-  node.alone = kind == FusionKind::Reduction;
+  node.alone = kind == FusionKind::Reduction || kind == FusionKind::Alone;
   if (kind == FusionKind::ColumnReduction) {
     fillColumns(node);
   } else if (node.alone) {

@@ -113,9 +113,12 @@ TEST(Handover, AFailedMakerSaysSo) {
 /// The maker's words to `give`.
 pid_t startRefusing(const std::string &job, const std::string &words) {
   return start([=]() -> int {
+    Handover handover(job, "dsopt of 3 ranks\n-lr=1\n-zero=2", 0, 3, seconds(20));
     try {
-      Handover(job, "dsopt of 3 ranks\n-lr=1\n-zero=2", 0, 3, seconds(20)).give(fileOf("bytes"));
+      handover.give(fileOf("bytes"));
     } catch (const LaunchError &error) {
+      // Whoever is told would end, and a launcher this rank with it, before it has said why.
+      EXPECT_TRUE(handover.fail(error.status, error.what()));
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
       return ::testing::Test::HasFailure() ? 97 : error.status;
     }

@@ -12,6 +12,7 @@ include "mlir/IR/OpBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dsopt/Dialect/Dist/DistEnums.td"
 include "dsopt/Interfaces/Reductions.td"
@@ -185,6 +186,42 @@ def Dist_ReduceOp : Dist_Collective<"reduce"> {
     $bucket `use` $use `of` $gradients `over` $axes `as` $type (`by` $method^)? (`order` $order^)? attr-dict
   }];
   let hasVerifier = 1;
+}
+
+/// A collective on values: pure, of the ranks along `axes`.
+class Dist_ValueOp<string mnemonic, list<Trait> traits = []> : Dist_Op<mnemonic, !listconcat([Pure,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>], traits)>;
+
+def Dist_SharedOp : Dist_ValueOp<"shared"> {
+  let summary = "a whole value, as each tensor shard reads it";
+  let description = [{
+    Each of the results is the value; there is one for each shard of this rank. Nothing is computed and nothing
+    moves: what it stands for is backward's, where the gradients of all shards are added along a tree, first
+    those of this rank (`graph.tree_add`), then those of the ranks (`dist.all_reduce`).
+
+    ```mlir
+    %x0, %x1 = dist.shared %x over [tp] : tensor<8x64xf32> 2
+    ```
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$value, Dist_AxesAttr:$axes);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$shards);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Dist_AllReduceOp : Dist_ValueOp<"all_reduce", [SameOperandsAndResultType]> {
+  let summary = "adds a piece of each rank along the canonical tree";
+  let description = [{
+    Neighbours are added first, each sum is rounded to the value's type: at equal numbers of tensor shards the
+    bits are those of `graph.tree_add`. All ranks have the result.
+
+    ```mlir
+    %y = dist.all_reduce %p over [tp] : tensor<8x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$value, Dist_AxesAttr:$axes);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$value `over` $axes attr-dict `:` type($value)";
 }
 
 #endif // DSOPT_DIALECT_DIST_DISTOPS

@@ -53,6 +53,17 @@ def Graph_MetricAttr : AttrDef<Graph_Dialect, "Metric"> {
   let parameters = (ins StringRefParameter<"">:$name, EnumParameter<Dsopt_Combine>:$combine);
   let assemblyFormat = "`<` $name `,` $combine `>`";
 }
+def Graph_RunsAttr : AttrDef<Graph_Dialect, "Runs"> {
+  let mnemonic = "runs";
+  let summary = "which elements of a whole parameter a tensor shard has";
+  let description = [{
+    Runs of `length` elements, `stride` apart; the first begins `step` elements further on for each rank along
+    tp. `#graph.runs<32 every 128 step 64>`: what a cut of rows of 128 in four has, of which a rank holds two.
+  }];
+  let parameters = (ins "int64_t":$length, "int64_t":$stride, "int64_t":$step);
+  let assemblyFormat = "`<` $length `every` $stride `step` $step `>`";
+  let genVerifyDecl = 1;
+}
 def Graph_UpdateFunctionsAttr : AttrDef<Graph_Dialect, "UpdateFunctions"> {
   let mnemonic = "functions";
   let summary = "the functions that an update becomes";

@@ -92,6 +92,16 @@ def Graph_LessEqualOp : Graph_Compare<"less_equal", "x <= y">;
 def Graph_GreaterOp : Graph_Compare<"greater", "x > y">;
 def Graph_GreaterEqualOp : Graph_Compare<"greater_equal", "x >= y">;
 
+def Graph_TreeAddOp : Graph_PureOp<"tree_add", [SameTypeOperands]> {
+  let summary = "x + y of two neighbouring pieces of a sum, rounded";
+  let description = [{
+    A node of the tree by which pieces of tensor shards are added. It is a kernel of its own and rounded to its
+    type, in every layout: the ranks of `dist.all_reduce` add the rest of the tree in the same way.
+  }];
+  let arguments = (ins Graph_FloatTensor:$lhs, Graph_FloatTensor:$rhs);
+  let results = (outs Graph_FloatTensor:$result);
+}
+
 def Graph_WhereOp : Graph_PureOp<"where"> {
   let summary = "lhs where the condition holds, rhs elsewhere";
   let description = [{A `branch` is what a model's `if` became: build-backward asks which parameters a step reaches.}];
