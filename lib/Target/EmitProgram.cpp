@@ -172,6 +172,11 @@ void ProgramWriter::writeParts(ArrayRef<graph::ParameterOp> parts) {
         json->attribute("bucket_offset", offset);
         json->attribute("begin", int64_t(*part.getPartBegin()));
         json->attribute("elements", graph::numElements(part.getType()));
+        if (auto runs = part.getPartRuns()) {
+          json->attribute("run", runs->getLength());
+          json->attribute("stride", runs->getStride());
+          json->attribute("step", runs->getStep());
+        }
       });
   });
 }
@@ -267,6 +272,8 @@ void ProgramWriter::writeBuckets() {
         json->attribute("padded", int64_t(bucket.getPadded()));
         json->attribute("trainable", !bucket.getFrozen());
         json->attribute("tied", bucket.isTied());
+        if (bucket.getDistinct())
+          json->attribute("distinct", true);
         for (exec::ProgramOp program : programs)
           if (!bucket.getBlocks().empty() && program.hasBlock(bucket.getBlocks().front()))
             json->attribute("owner", int64_t(program.getPosition()));
@@ -397,6 +404,7 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   json->attribute("K", dp * M);
   json->attribute("V", options::reduction_shards(module).value_or(dp));
   json->attribute("M", M);
+  json->attribute("T", options::tensor_shards(module).value_or(grid.size(Axis::tp)));
   json->attribute("micro_batch_size", options::micro_batch_size(module).value_or(0));
   string("accumulate", options::accumulate(module).value_or(zero >= 2 ? "sharded" : "local"));
   string("schedule", options::schedule(module));

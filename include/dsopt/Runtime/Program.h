@@ -45,9 +45,14 @@ struct Output {
   std::vector<int64_t> shape; ///< of one micro-batch
 };
 
-/// Elements [begin, begin + elements) of a parameter, which lie in a bucket from element `bucket_offset` on.
+/// Elements of a parameter, which lie in a bucket from element `bucket_offset` on: as many as follow each other
+/// from `begin` on. Of a shard, runs of `run` elements that begin `stride` apart, the first at `begin` and
+/// `step` more for each rank before along tp, which has others.
 struct Part {
   int64_t bucket = 0, bucket_offset = 0, begin = 0, elements = 0;
+  int64_t run = 0, stride = 0, step = 0;
+
+  bool isShard() const { return run > 0; }
 };
 
 struct Parameter {
@@ -76,7 +81,8 @@ struct Bucket {
   int64_t elements = 0; ///< end of the last parameter, rounded up to 64
   int64_t padded = 0;   ///< elements of the whole with padding; slice = padded / dp
   bool trainable = true, tied = false;
-  int64_t owner = 0; ///< the position that owns (updates) it
+  bool distinct = false; ///< ranks along tp have others in it; else they have the same
+  int64_t owner = 0;     ///< the position that owns (updates) it
   std::vector<Group> groups;
 };
 
@@ -350,6 +356,7 @@ struct Program : Lists {
   Grid grid;                         ///< JSON: the sizes of its axes
   int64_t zero = 0, threads = 1;
   int64_t K = 1, V = 1, M = 1;  ///< micro-batches of a step, reduction shards, micro-batches a rank
+  int64_t T = 1; ///< tensor shards: what is cut over tp is computed in as many pieces at every degree
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
   std::string accumulate;       ///< local or sharded
   std::string schedule, precision, gradient_type, optimizer;
@@ -389,6 +396,10 @@ struct Program : Lists {
   int64_t pp() const { return grid.size(Axis::pp); }
   int64_t dp() const { return grid.dataParallel(); }
   int64_t ranks() const { return grid.size(); }
+  /// The rank of a position that is this data-parallel one, and this one along tp.
+  int rankAt(int64_t position, int64_t dpRank, int64_t tensorRank = 0) const {
+    return static_cast<int>(position * grid.perPosition() + dpRank * grid.stride(Axis::ep) + tensorRank);
+  }
 };
 
 /// Whole pages for so many bytes.

@@ -87,12 +87,21 @@ LogicalResult BucketOp::verify() {
     if (part.axis == Axis::pp)
       return emitOpError("is cut over the axes ")
              << textOf(getAxes()) << ", expected none of them to be pp: a position has its own buckets";
+  if (AxesAttr distinct = getDistinctAttr())
+    for (const AxisPart &part : distinct.getParts())
+      if (part.axis != Axis::tp || part.part != AxisPart::Whole)
+        return emitOpError("is distinct over ") << textOf(distinct) << ", expected [tp]";
   return success();
 }
 
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &) {
   if (failed(verifyAxes(*this, getAxes())))
     return failure();
+  if (AxesAttr distinct = getDistinctAttr())
+    for (const AxisPart &part : getAxes().getParts())
+      if (llvm::any_of(distinct.getParts(), [&](const AxisPart &other) { return other.axis == part.axis; }))
+        return emitOpError("is cut over ") << textOf(getAxes()) << " and distinct over " << textOf(distinct)
+                                           << ", expected no axis in both";
   int64_t ranks = getRanks(), unit = ranks * kGranule;
   if (ranks < 1 || getPadded() % unit || getPadded() < getElements() || getPadded() >= getElements() + unit)
     return emitOpError("is padded to ")

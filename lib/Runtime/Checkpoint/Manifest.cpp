@@ -97,6 +97,8 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
                  {"tensors", describe(m.tensors)}};
   if (m.decayGiven)
     object["decay_given"] = true;
+  if (m.T > 1)
+    object["T"] = m.T;
   if (!m.dataPlace.empty())
     object["data_place"] = m.dataPlace;
   if (m.pendingFactor)
@@ -238,6 +240,7 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
     object.at("kernel_table").get_to(m.kernelTable);
     object.at("decay_steps").get_to(m.decaySteps);
     m.decayGiven = object.value("decay_given", false);
+    m.T = object.value("T", INT64_C(1));
     m.dataPlace = object.value("data_place", "");
     object.at("options").get_to(m.options);
     m.tensors = tensorsOf(object.at("tensors"));

@@ -1,6 +1,7 @@
 //===- Agreement.cpp - the step's one exact exchange -----------------------===//
 
 #include "Core/Agreement.h"
+#include "Core/Parts.h"
 
 #include <algorithm>
 #include <cmath>
@@ -70,8 +71,12 @@ Agreement::Agreement(const Program &program, const RankInfo &info, const Address
 size_t Agreement::addNorm(const Action &action) {
   int64_t padded = program.buckets[action.bucket].padded, slice = padded / program.dp();
   records.push_back(reinterpret_cast<int64_t *>(addresses.at(action.refs[1])));
+  int64_t count = action.whole ? padded : slice;
+  // What ranks along tp have alike counts once.
+  if (!program.buckets[action.bucket].distinct && tensorRank(info) > 0)
+    count = 0;
   return gradients.addRange(action.bucket, elementNamed(action.type), addresses.at(action.refs[0]),
-                            action.whole ? 0 : info.dpRank * slice, action.whole ? padded : slice);
+                            action.whole ? 0 : info.dpRank * slice, count);
 }
 
 void Agreement::addAgreement(const Action &action) {

@@ -41,21 +41,47 @@ void checkCommunicators(const Program &p) {
 }
 
 /// All of a parameter lies somewhere, once.
+/// The shards of a rank are neighbours: of each group of as many runs as there are shards, each has the one that
+/// its number says.
+void checkShards(const Program &p, const Parameter &parameter) {
+  const std::vector<Part> &parts = parameter.parts;
+  int64_t mine = static_cast<int64_t>(parts.size()), shards = mine * p.grid.size(Axis::tp), run = parts[0].run,
+          each = elementsOf(parameter) / shards;
+  for (int64_t i = 0; i < mine; ++i) {
+    const Part &part = parts[i];
+    if (part.run < 1 || part.run != run || each % run || part.begin != i * run || part.step != mine * run ||
+        part.stride != shards * run || part.elements != each || each * shards != elementsOf(parameter))
+      bad("shard " + std::to_string(i) + " of parameter '" + parameter.name + "' has " +
+          std::to_string(part.elements) + " elements, in runs of " + std::to_string(part.run) + " every " +
+          std::to_string(part.stride) + " from " + std::to_string(part.begin) + " on and " +
+          std::to_string(part.step) + " for each rank, expected one of " + std::to_string(shards) +
+          " equal shards of " + std::to_string(elementsOf(parameter)) + " elements");
+  }
+}
+
 void checkParts(const Program &p, const Parameter &parameter) {
   std::string where = "parameter '" + parameter.name + "'";
   checkIndex(parameter.bucket, p.buckets.size(), "bucket of " + where);
+  if (parameter.parts.empty() && p.buckets[parameter.bucket].distinct)
+    bad(where + " lies whole in bucket '" + p.buckets[parameter.bucket].name + "', which has shards");
+  bool isShard = !parameter.parts.empty() && parameter.parts[0].isShard();
+  if (isShard)
+    checkShards(p, parameter);
   int64_t end = 0;
   for (const Part &part : parameter.parts) {
     checkIndex(part.bucket, p.buckets.size(), "bucket of a part of " + where);
+    if (part.isShard() != isShard || p.buckets[part.bucket].distinct != isShard)
+      bad(where + " has a " + (part.isShard() ? "shard" : "tile") + " in bucket '" +
+          p.buckets[part.bucket].name + "', expected shards in buckets that are distinct, nothing else there");
     int64_t room = p.buckets[part.bucket].elements;
-    if (part.begin != end || part.elements < 1 || part.elements > room || part.bucket_offset < 0 ||
+    if ((part.begin != end && !isShard) || part.elements < 1 || part.elements > room || part.bucket_offset < 0 ||
         part.bucket_offset > room - part.elements)
       bad("a part of " + where + " has " + std::to_string(part.elements) + " elements from " +
           std::to_string(part.begin) + " on, at " + std::to_string(part.bucket_offset) + " in a bucket of " +
           std::to_string(room) + ", expected those from " + std::to_string(end) + " on inside of it");
     end += part.elements;
   }
-  if (!parameter.parts.empty() && end != elementsOf(parameter))
+  if (!parameter.parts.empty() && !isShard && end != elementsOf(parameter))
     bad("the parts of " + where + " have " + std::to_string(end) + " elements, expected " +
         std::to_string(elementsOf(parameter)));
 }
@@ -328,6 +354,10 @@ void checkProgram(const Program &p) {
   positive(p.K, "K");
   positive(p.V, "V");
   positive(p.M, "M");
+  positive(p.T, "T");
+  if (p.T % p.grid.size(Axis::tp))
+    bad("T = " + std::to_string(p.T) + " is no multiple of the " + std::to_string(p.grid.size(Axis::tp)) +
+        " ranks along tp");
   if (p.K != p.dp() * p.M || p.K % p.V || p.V % p.dp())
     bad("K = " + std::to_string(p.K) + ", V = " + std::to_string(p.V) + ", M = " + std::to_string(p.M) +
         " do not fit dp = " + std::to_string(p.dp()));

@@ -16,7 +16,7 @@ void deliverOutputs(const Program &program, const std::vector<Position> &positio
     while (microBatchIndex(program, dpRank, place) != microBatch)
       ++place;
     for (size_t position = 0; position < positions.size(); ++position) {
-      int from = static_cast<int>(position * program.dp() + dpRank);
+      int from = program.rankAt(position, dpRank);
       if (info.rank != 0 && info.rank != from)
         continue;
       const Action &agree =

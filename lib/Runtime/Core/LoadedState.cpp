@@ -1,6 +1,7 @@
 //===- LoadedState.cpp - a run's state from a checkpoint ------------------===//
 
 #include "Core/LocalSteps.h"
+#include "Core/Parts.h"
 #include "Core/Replaced.h"
 #include "Core/SavedState.h"
 #include "dsopt/Runtime/Fault.h"
@@ -233,8 +234,9 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
                reinterpret_cast<float *>(addresses.at(held.buffer)) + begin);
     else if (begin < end)
       reading([&] {
-        files.read(*index.at(tensor.name), begin + place, end + place,
-                   addresses.at(held.buffer) + (begin - first) * elementBytes(tensor.type));
+        PartValues(files, part, tensorRank(info))
+            .read(*index.at(tensor.name), begin - part.bucket_offset, end - part.bucket_offset,
+                  addresses.at(held.buffer) + (begin - first) * elementBytes(tensor.type));
       });
   }
 }

@@ -2,6 +2,7 @@
 
 #include "Core/Parameters.h"
 #include "Core/FloatTypes.h"
+#include "Core/Parts.h"
 #include "Core/StateMessages.h"
 #include "Kernels/CPU/Elementwise.h"
 #include "dsopt/Runtime/Checkpoint.h"
@@ -165,18 +166,19 @@ static const std::string &storedType(const Program &program, const Position::Loa
 }
 
 /// A value that overflows from the beginning would never let a step apply.
-static void checkFits(const Parameter &parameter, const float *values, int64_t first, int64_t count) {
+static void checkFits(const Parameter &parameter, const PartValues &part, const float *values, int64_t first,
+                      int64_t count) {
   constexpr float kTooLarge = 65520; // from here on infinity is nearer
   for (int64_t i = 0; i < count; ++i)
     if (std::abs(values[i]) >= kTooLarge && !std::isinf(values[i]))
       throw Error(StatusInput, "parameter '" + parameter.name + "' holds " + jsonNumber(values[i]) +
-                                   " in element " + std::to_string(first + i) +
+                                   " in element " + std::to_string(part.elementAt(first + i)) +
                                    ", more than fp16 can (65504): -freeze=" + parameter.name +
                                    " keeps it in fp32 if no product reads it; or give -precision=bf16");
 }
 
-/// Reads elements [begin, end) of an f32 parameter and stores them in a narrow `type`.
-static void readRounded(ParameterValues &values, const Parameter &parameter, const std::string &type,
+/// Reads elements [begin, end) of a part of an f32 parameter and stores them in a narrow `type`.
+static void readRounded(PartValues &values, const Parameter &parameter, const std::string &type,
                         int64_t begin, int64_t end, char *target) {
   std::vector<float> piece(std::min(kChunk, std::max<int64_t>(end - begin, 0)));
   for (int64_t at = begin; at < end; at += kChunk) {
@@ -188,7 +190,7 @@ static void readRounded(ParameterValues &values, const Parameter &parameter, con
       continue;
     }
     convert(piece.data(), reinterpret_cast<_Float16 *>(place), count);
-    checkFits(parameter, piece.data(), at, count);
+    checkFits(parameter, values, piece.data(), at, count);
   }
 }
 
@@ -200,7 +202,6 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
     int64_t slice = bucket.padded / program.dp();
     int64_t first = load.sliced ? info.dpRank * slice : 0, last = load.sliced ? first + slice : bucket.padded;
     char *target = addresses.at(load.target);
-    ParameterValues &values = load.master || !beside ? masters : *beside;
     for (const auto &[one, part] : table.ofBucket(load.bucket)) {
       const Parameter &parameter = *one;
       if (!masters.has(parameter))
@@ -209,8 +210,9 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
       int64_t end = std::min(last, part.bucket_offset + part.elements);
       const std::string &type = storedType(program, load, parameter);
       char *place = target + (begin - first) * elementBytes(type);
-      begin += part.begin - part.bucket_offset;
-      end += part.begin - part.bucket_offset;
+      begin -= part.bucket_offset;
+      end -= part.bucket_offset;
+      PartValues values(load.master || !beside ? masters : *beside, part, tensorRank(info));
       if (type == parameter.type)
         values.read(parameter, begin, end, place);
       else if (parameter.type == "f32" && isNarrowFloat(type))
@@ -260,14 +262,14 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
   std::sort(order.begin(), order.end(), [](auto *a, auto *b) { return a->name < b->name; });
   // What this rank holds whole is shown where it is; the rest is collected.
   ParameterTable table(program);
-  std::vector<char> whole;
+  std::vector<char> whole, piece;
   uint64_t tag = 0;
   for (const Parameter *parameter : order) {
     int64_t size = elementBytes(parameter->type);
     std::vector<Part> parts = partsOf(*parameter);
     int64_t position = 0;
     const Position::Load *load = table.holder(*parameter, parts.front(), position);
-    if (parts.size() == 1 && load && !load->sliced && position == 0) {
+    if (parts.size() == 1 && !parts.front().isShard() && load && !load->sliced && position == 0) {
       if (info.rank == 0)
         visit(*parameter, addresses.at(load->target) + parts.front().bucket_offset * size);
       continue;
@@ -278,27 +280,38 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
       position = 0;
       load = table.holder(*parameter, part, position);
       int64_t slice = program.buckets[part.bucket].padded / program.dp();
-      int64_t partEnd = part.bucket_offset + part.elements;
-      char *place = whole.data() + part.begin * size;
-      if (!load && info.rank == 0)
-        values.read(*parameter, part.begin, part.begin + part.elements, place);
-      for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp() : 1); ++dpRank) {
-        int64_t first = load->sliced ? dpRank * slice : 0;
-        int64_t begin = std::max(first, part.bucket_offset);
-        int64_t end = std::min(load->sliced ? first + slice : partEnd, partEnd);
-        int holderRank = static_cast<int>(position * program.dp() + dpRank);
-        for (int64_t at = begin; at < end; at += kPiece / size, ++tag) {
-          int64_t bytes = std::min(kPiece / size, end - at) * size;
-          char *target = place + (at - part.bucket_offset) * size;
-          const char *source =
-              info.rank == holderRank ? addresses.at(load->target) + (at - first) * size : nullptr;
-          if (info.rank == 0 && source) {
-            std::memcpy(target, source, bytes);
-          } else if (info.rank == 0) {
-            receiveState(engine, program, load->target, holderRank, target, bytes, tag);
-          } else if (source) {
-            sendState(engine, program, addresses, load->target, 0, source, bytes, tag);
+      for (int64_t shard = 0; shard < countShards(program, part); ++shard) {
+        /// Gives rank 0 elements of the part: those that lie in `source` of rank `from`, or nowhere.
+        auto collect = [&](int64_t begin, int64_t end, int from, const char *source) {
+          for (int64_t at = begin; at < end; at += kPiece / size, ++tag) {
+            int64_t stop = std::min(at + kPiece / size, end), bytes = (stop - at) * size;
+            const char *mine = source ? source + (at - begin) * size : nullptr;
+            if (load && info.rank == from && from != 0)
+              sendState(engine, program, addresses, load->target, 0, mine, bytes, tag);
+            if (info.rank != 0)
+              continue;
+            if (!mine) {
+              piece.resize(bytes);
+              mine = piece.data();
+              if (load)
+                receiveState(engine, program, load->target, from, piece.data(), bytes, tag);
+              else
+                PartValues(values, part, shard).read(*parameter, at, stop, piece.data());
+            }
+            eachRun(part, shard, at, stop, [&](int64_t first, int64_t element, int64_t count) {
+              std::memcpy(whole.data() + first * size, mine + (element - at) * size, count * size);
+            });
           }
+        };
+        if (!load)
+          collect(0, part.elements, 0, nullptr);
+        for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp() : 1); ++dpRank) {
+          int64_t first = load->sliced ? dpRank * slice : 0, partEnd = part.bucket_offset + part.elements;
+          int64_t begin = std::max(first, part.bucket_offset);
+          int64_t end = std::min(load->sliced ? first + slice : partEnd, partEnd);
+          int holder = program.rankAt(position, dpRank, shard);
+          collect(begin - part.bucket_offset, end - part.bucket_offset, holder,
+                  info.rank == holder ? addresses.at(load->target) + (begin - first) * size : nullptr);
         }
       }
     }

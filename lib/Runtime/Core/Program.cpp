@@ -116,13 +116,14 @@ void readParameter(const Json &json, Parameter &p, const std::string &where) {
       "file_bytes", p.file_bytes)("chunks", p.chunks)("bucket", p.bucket)("bucket_offset", p.bucket_offset)
       .list("parts", p.parts, [](const Json &json, Part &part, const std::string &where) {
         Reader(json, where)("bucket", part.bucket)("bucket_offset", part.bucket_offset)("begin", part.begin)(
-            "elements", part.elements);
+            "elements", part.elements)("run", part.run)("stride", part.stride)("step", part.step);
       });
 }
 
 void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
   Reader(json, where)("name", bucket.name)("type", bucket.type)("elements", bucket.elements)(
-      "padded", bucket.padded)("trainable", bucket.trainable)("tied", bucket.tied)("owner", bucket.owner)
+      "padded", bucket.padded)("trainable", bucket.trainable)("tied", bucket.tied)("distinct", bucket.distinct)(
+      "owner", bucket.owner)
       .list("groups", bucket.groups, [](const Json &json, Group &group, const std::string &where) {
         Reader(json, where)("begin", group.begin)("end", group.end)("lr_scale", group.lr_scale)(
             "decay_scale", group.decay_scale);
@@ -329,7 +330,7 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   p.grid = Grid(axes);
   reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
       "target", p.target)("arch", p.arch)("features", p.features)("zero", p.zero)("threads", p.threads)(
-      "K", p.K)("V", p.V)("M", p.M)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)(
+      "K", p.K)("V", p.V)("M", p.M)("T", p.T)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)(
       "schedule", p.schedule)("precision", p.precision)("gradient_type", p.gradient_type)("optimizer",
                                                                                           p.optimizer)(
       "matmul_precision", p.matmul_precision)("gather_type", p.gather_type)("reduce_type", p.reduce_type)(

@@ -79,6 +79,7 @@ Manifest manifestOf(const Program &program, const RunOptions &options) {
   Manifest manifest;
   manifest.K = program.K;
   manifest.V = program.V;
+  manifest.T = program.T;
   manifest.decaySteps = options.decaySteps > 0 ? options.decaySteps : options.steps;
   manifest.decayGiven = options.decayGiven;
   manifest.kernelTable = kKernelTable;

@@ -74,10 +74,12 @@ struct Segment {
   size_t tensor = 0;
   int64_t begin = 0, end = 0;
   int rank = 0;
-  size_t held = 0; ///< the part among SavedTensors::held
+  size_t held = 0;     ///< the part among SavedTensors::held
+  int64_t element = 0; ///< of the part, that `begin` is
 };
 
-/// All parts of all tensors that were laid out, in the order of the files. Linear in tensors and ranks.
+/// All parts of all tensors that were laid out, in the order of the files. Linear in tensors, ranks and runs of
+/// shards.
 std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &saved);
 
 /// Bytes [begin, end) of a file that several ranks have parts of, or one in several buffers, in segments

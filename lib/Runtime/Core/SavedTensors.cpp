@@ -2,6 +2,7 @@
 
 #include "Core/LambCoefficients.h"
 #include "Core/LocalSteps.h"
+#include "Core/Parts.h"
 #include "Core/SavedState.h"
 #include "dsopt/Runtime/Checkpoint.h"
 
@@ -77,9 +78,7 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
       int64_t values = bytes / static_cast<int64_t>(sizeof(float));
       holder.isState = true;
       holder.parameter = parameter;
-      holder.part = part;
-      holder.part.begin = holder.part.bucket_offset = 0;
-      holder.part.elements = values;
+      holder.part = {part.bucket, 0, 0, values};
       add(named(parameter->name + "." + kFactor), "f32", holder, {values});
     }
   };
@@ -230,21 +229,32 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
     const Parameter &tensor = saved.tensors[held.tensor];
     const Part &part = held.part;
     int64_t slice = program.buckets[part.bucket].padded / program.dp(), size = elementBytes(tensor.type);
-    int64_t begin = part.bucket_offset, end = begin + part.elements;
-    int64_t place = tensor.offset + (part.begin - begin) * size; // of the bucket's first element
+    int64_t offset = part.bucket_offset;
+    /// Elements [begin, end) of the part, which this rank writes, or of a shard those of its number along tp.
+    auto add = [&](int64_t begin, int64_t end, int64_t dpRank) {
+      for (int64_t shard = 0; shard < countShards(program, part); ++shard)
+        eachRun(part, shard, begin, end, [&](int64_t first, int64_t element, int64_t count) {
+          segments.push_back({held.tensor, tensor.offset + first * size, tensor.offset + (first + count) * size,
+                              program.rankAt(held.position, dpRank, shard), i, element});
+        });
+    };
     if (int64_t writer = std::max(held.dpRank, held.writer); writer >= 0) {
-      segments.push_back({held.tensor, place + begin * size, place + end * size,
-                          static_cast<int>(held.position * program.dp() + writer), i});
+      add(0, part.elements, writer);
       continue;
     }
     // Of what all have, each writes the slice that it would have.
-    for (int64_t at = begin; at < end;) {
+    for (int64_t at = offset, end = offset + part.elements; at < end;) {
       int64_t dpRank = at / slice, next = std::min(end, (dpRank + 1) * slice);
-      segments.push_back({held.tensor, place + at * size, place + next * size,
-                          static_cast<int>(held.position * program.dp() + dpRank), i});
+      add(at - offset, next - offset, dpRank);
       at = next;
     }
   }
+  // Shards lie between each other.
+  auto isBefore = [](const Segment &a, const Segment &b) {
+    return std::pair(a.tensor, a.begin) < std::pair(b.tensor, b.begin);
+  };
+  if (!std::is_sorted(segments.begin(), segments.end(), isBefore))
+    std::sort(segments.begin(), segments.end(), isBefore);
   return segments;
 }
 

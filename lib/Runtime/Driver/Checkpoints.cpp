@@ -46,6 +46,21 @@ static void checkBatch(const Program &program, const RunSettings &settings, cons
   throw Error(StatusInput, text + "; -resume-new-batch goes on with the new batch");
 }
 
+/// A checkpoint of other tensor shards than the program's, whose sums have other bits.
+static void checkShards(const Program &program, const RunSettings &settings, const std::string &checkpoint,
+                        const Manifest &m) {
+  if (settings.resumeNewBatch || m.T == program.T)
+    return;
+  std::string degrees = "1";
+  for (int64_t tp = 2; tp <= m.T; ++tp)
+    if (int64_t each = m.T / tp; m.T % tp == 0 && (each & (each - 1)) == 0)
+      degrees += ", " + std::to_string(tp);
+  throw Error(StatusInput, checkpoint + " was written with T " + std::to_string(m.T) +
+                               " tensor shards; the program has T " + std::to_string(program.T) +
+                               ". It goes on with the same bits under -tensor-shards=" + std::to_string(m.T) +
+                               " and -tp of " + degrees + "; -resume-new-batch goes on with the new shards");
+}
+
 /// State of one rule means something else to another, whatever it is called. Adam and AdamW have the same.
 static void checkOptimizer(const Program &program, const std::string &checkpoint, const Manifest &m) {
   auto family = [](const std::string &name) { return name == "adamw" ? "adam" : name; };
@@ -75,6 +90,7 @@ std::optional<CheckpointChoice> CheckpointSearch::choose() {
         Manifest manifest = inspectCheckpoint(choice.path);
         checkOptimizer(program, choice.path, manifest);
         checkBatch(program, settings, choice.path, manifest);
+        checkShards(program, settings, choice.path, manifest);
         choice.step = manifest.step;
         choice.identity = manifest.identity;
         return choice;

@@ -40,11 +40,12 @@ struct Group {
   bool persists;             ///< a small one stays whole on every rank between steps, as under stage 2
   bool isEarly;              ///< sums of one bucket are complete at one time
   bool isMatrix, isOfBranch; ///< and one rule updates it, or nobody
+  bool isShard;              ///< ranks along tp have others, or the same
   Type element, gradient;    ///< null gradient: f32
 
   auto facts() const {
-    return std::tie(shared, blocks, frozen, isStatistic, persists, isEarly, isMatrix, isOfBranch, element,
-                    gradient);
+    return std::tie(shared, blocks, frozen, isStatistic, persists, isEarly, isMatrix, isOfBranch, isShard,
+                    element, gradient);
   }
   bool operator==(const Group &other) const { return facts() == other.facts(); }
   /// What its first bucket is called, if no other is: for people.
@@ -99,7 +100,8 @@ std::string Group::wantedName() const {
                              {persists && !shared, ".whole"},
                              {isEarly, ".loss"},
                              {isMatrix, ".matrices"},
-                             {isOfBranch, ".branch"}})
+                             {isOfBranch, ".branch"},
+                             {isShard && !shared, ".shards"}})
     out << (holds ? word : "");
   if (frozen && !element.isF32())
     out << "." << element;
@@ -130,12 +132,47 @@ void Buckets::add(const Group &group, graph::ParameterOp parameter) {
   buckets[known.last].parameters.push_back(parameter);
 }
 
+/// What is not done with tensor shards yet.
+static LogicalResult refuseShards(ModuleOp module, ArrayRef<graph::Block> blocks, SymbolTable &symbols) {
+  llvm::DenseSet<StringAttr> cut; ///< into shards
+  graph::ParameterOp shard;
+  for (auto parameter : module.getOps<graph::ParameterOp>()) {
+    auto whole = parameter.getPartOf() ? symbols.lookup<graph::ParameterOp>(*parameter.getPartOf()) : nullptr;
+    if (whole && whole.getPartOf())
+      return parameter.emitError("is part of @")
+             << whole.getSymName() << ", which is part of @" << *whole.getPartOf()
+             << ": expected tiles and shards of whole parameters alone";
+    if (!parameter.getPartRuns())
+      continue;
+    shard = parameter;
+    cut.insert(parameter.getPartOfAttr().getAttr());
+  }
+  if (!shard)
+    return success();
+  for (const WholeTiles &tiles : findWholeTiles(module, blocks, symbols))
+    if (cut.contains(tiles.parameter))
+      return tiles.rule->emitError()
+             << tiles.rule.getRuleName() << " sees " << describe(tiles.rule.getScope()) << ", but @"
+             << tiles.parameter.getValue()
+             << " is cut in tensor shards: expected an optimizer that sees elements, or -tp=1 and no "
+                "-tensor-shards";
+  if (StringRef method = options::compress_gradients(module); method != "none")
+    return shard.emitError("is a tensor shard, of which -compress-gradients=")
+           << method << " makes no gradients yet: expected -tp=1 and no -tensor-shards";
+  if (options::freeze_step(module).value_or(0) > 0)
+    return shard.emitError("is a tensor shard, which -optimizer=")
+           << options::optimizer(module)
+           << " cannot compress behind its freeze yet: expected -tp=1 and no -tensor-shards";
+  return success();
+}
+
 void PartitionZeroPass::runOnOperation() {
   ModuleOp module = getOperation();
   auto blocks = graph::collectBlocks(module);
   if (failed(blocks))
     return signalPassFailure();
   auto axes = dist::getDataAxes(module.getContext());
+  auto distinct = dist::AxesAttr::get(module.getContext(), {AxisPart{Axis::tp}});
   int64_t ranks = dist::getGrid(module).count(axes.getParts());
   giveOption(module, "zero", stage, /*unset=*/-1);
   int64_t zero = options::zero(module);
@@ -157,6 +194,8 @@ void PartitionZeroPass::runOnOperation() {
 
   BucketLimits limits(module, ranks, zero);
   SymbolTable symbols(module);
+  if (failed(refuseShards(module, *blocks, symbols)))
+    return signalPassFailure();
   auto readers = findReaders(module, *blocks, symbols);
   llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);
   llvm::DenseSet<Attribute> matrices = findMatrices(symbols);
@@ -198,6 +237,7 @@ void PartitionZeroPass::runOnOperation() {
     group.isEarly = !isShared && early.contains(name);
     group.isMatrix = matrices.contains(name);
     group.isOfBranch = parameter.getBranch();
+    group.isShard = parameter.getPartRuns().has_value();
     group.element = element;
     group.gradient = gradients.lookup(name);
     limits.note(parameter, elements);
@@ -234,7 +274,7 @@ void PartitionZeroPass::runOnOperation() {
         builder, first.getLoc(), name, TypeAttr::get(group.element),
         builder.getDenseI64ArrayAttr(group.blocks), builder.getArrayAttr(ranges),
         builder.getI64IntegerAttr(end), builder.getI64IntegerAttr(llvm::alignTo(end, ranks * dist::kGranule)),
-        axes, builder.getI64IntegerAttr(bucketZero),
+        axes, group.isShard ? distinct : nullptr, builder.getI64IntegerAttr(bucketZero),
         dist::TierAttr::get(module.getContext(), dist::Tier::Device),
         group.frozen ? builder.getUnitAttr() : UnitAttr(),
         group.gradient ? TypeAttr::get(group.gradient) : TypeAttr(),

@@ -220,6 +220,11 @@ LogicalResult DistVerifier::verifyBuckets() {
         auto parameter = symbols.lookup<graph::ParameterOp>(range.getParameter().getAttr());
         if (!first)
           first = parameter;
+        if (parameter && parameter.getPartRuns().has_value() != bucket.getDistinct().has_value())
+          return bucket.emitOpError("holds @")
+                 << parameter.getSymName() << ", of which ranks along tp have "
+                 << (parameter.getPartRuns() ? "shards: expected it to be distinct over [tp]"
+                                             : "the same: expected it not to be distinct");
         if (StringRef fact = differs(first, parameter); !fact.empty())
           return bucket.emitOpError("holds @")
                  << first.getSymName() << " and @" << parameter.getSymName() << ", which differ in " << fact

@@ -95,16 +95,18 @@ def Dist_BucketOp : Dist_Op<"bucket", [Symbol, DeclareOpInterfaceMethods<SymbolU
     gradient and no optimizer state. `states` are what the optimizer keeps, in
     the order in which updates take them, behind a copy of the parameters of type
     `master` where they are stored in a narrower one.
-    `gradient` is the element type of accumulators, f32 where it is absent.
+    `gradient` is the element type of accumulators, f32 where it is absent. Ranks along `distinct` axes have
+    other elements in it: its parameters are tensor shards. Of other buckets they have the same.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, DenseI64ArrayAttr:$blocks,
       Dist_RangeArrayAttr:$ranges, I64Attr:$elements, I64Attr:$padded, Dist_AxesAttr:$axes,
+      OptionalAttr<Dist_AxesAttr>:$distinct,
       I64Attr:$zero, DefaultValuedAttr<Dist_Tier, "::dsopt::dist::Tier::Device">:$tier, UnitAttr:$frozen, OptionalAttr<TypeAttr>:$gradient,
       OptionalAttr<TypeAttr>:$master, OptionalAttr<Dist_StateArrayAttr>:$states,
       DefaultValuedAttr<Dist_Tier, "::dsopt::dist::Tier::Device">:$state_tier);
   let assemblyFormat = [{
     $sym_name `:` $type `of` $blocks $ranges `elements` $elements `padded` $padded `over` $axes
-    `zero` $zero (`in` $tier^)? (`frozen` $frozen^)? (`gradient` $gradient^)? (`master` $master^)? (`states` $states^)? (`kept` `in` $state_tier^)? attr-dict
+    (`distinct` `over` $distinct^)? `zero` $zero (`in` $tier^)? (`frozen` $frozen^)? (`gradient` $gradient^)? (`master` $master^)? (`states` $states^)? (`kept` `in` $state_tier^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
