@@ -217,9 +217,9 @@ Value scalar(CastOp op, Builder &b, ValueRange args) {
 
 Value scalar(RoundToOp op, Builder &b, ValueRange args) { return roundedScalar(b, op, args[0]); }
 
-template <typename Op>
-struct ElementwiseModel : LowerableOpInterface::ExternalModel<ElementwiseModel<Op>, Op> {
-  FusionKind getFusionKind(Operation *) const { return FusionKind::Pointwise; }
+template <typename Op, FusionKind kind = FusionKind::Pointwise>
+struct ElementwiseModel : LowerableOpInterface::ExternalModel<ElementwiseModel<Op, kind>, Op> {
+  FusionKind getFusionKind(Operation *) const { return kind; }
   Value buildLinalg(Operation *op, OpBuilder &builder, ValueRange operands) const {
     return buildPointwise(builder, op->getLoc(), cast<RankedTensorType>(op->getResult(0).getType()), operands,
                           [&](Builder &b, ValueRange args) { return scalar(cast<Op>(op), b, args); });
@@ -279,10 +279,6 @@ struct PowModel : LowerableOpInterface::ExternalModel<PowModel, PowOp> {
   }
 };
 
-struct TreeAddModel : ElementwiseModel<TreeAddOp> {
-  FusionKind getFusionKind(Operation *) const { return FusionKind::Alone; }
-};
-
 template <typename... Ops> void attach(MLIRContext *context) {
   (Ops::template attachInterface<ElementwiseModel<Ops>>(*context), ...);
 }
@@ -294,6 +290,6 @@ void registerElementwiseLowerings(GraphDialect *, MLIRContext *context) {
          NotOp, IsNaNOp, AddOp, SubOp, MulOp, DivOp, RemOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp,
          LessEqualOp, GreaterOp, GreaterEqualOp, WhereOp, ExpandOp, CastOp, RoundToOp>(context);
   PowOp::attachInterface<PowModel>(*context);
-  TreeAddOp::attachInterface<TreeAddModel>(*context);
+  TreeAddOp::attachInterface<ElementwiseModel<TreeAddOp, FusionKind::Alone>>(*context);
 }
 } // namespace dsopt::graph

@@ -245,7 +245,7 @@ LogicalResult Planner::place(Operation *op) {
   node.alone = kind == FusionKind::Reduction || kind == FusionKind::Alone;
   if (kind == FusionKind::ColumnReduction) {
     fillColumns(node);
-  } else if (node.alone) {
+  } else if (kind == FusionKind::Reduction) {
     llvm::SmallDenseSet<int64_t> axes(axesOf(op).begin(), axesOf(op).end());
     for (auto [dim, size] : llvm::enumerate(iterationShape(op)))
       if (!axes.contains(dim))

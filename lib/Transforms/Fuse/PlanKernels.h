@@ -13,7 +13,7 @@ struct PlannedNode {
   bool isKernel = false;
   graph::Iteration iterate = graph::Iteration::Rows; ///< or columns
   llvm::SmallVector<int64_t> range;
-  /// A reduction in the middle, which nothing joins.
+  /// A reduction in the middle, or a node of a tree: nothing joins it.
   bool alone = false;
   /// Edges lead from lower to higher levels, so that there is no cycle.
   int64_t level = 0;

@@ -85,7 +85,7 @@ void PlaceValues::runOnOperation() {
   if (shards < 2)
     return;
   if (shards % degree) {
-    module.emitError("has ") << shards << " tensor shards for " << degree << " ranks, expected a multiple";
+    module.emitError("has ") << int64_t(shards) << " tensor shards for " << degree << " ranks, expected a multiple";
     return signalPassFailure();
   }
   forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
@@ -106,7 +106,8 @@ void PlaceValues::runOnOperation() {
     }
   }
   if (regions.empty() && degree > 1) {
-    forward.emitError("has nothing that ") << shards << " tensor shards could cut: " << reason;
+    forward.emitError("has nothing that ")
+        << int64_t(shards) << " tensor shards could cut (-tp, -tensor-shards): " << reason;
     return signalPassFailure();
   }
   ShardWriter writer(module, shards, degree);
