@@ -149,7 +149,7 @@ static LogicalResult refuseShards(ModuleOp module, ArrayRef<graph::Block> blocks
   }
   if (!shard)
     return success();
-  for (const WholeTiles &tiles : findWholeTiles(module, blocks, symbols))
+  for (WholeTiles tiles : findWholeTiles(module, blocks, symbols))
     if (cut.contains(tiles.parameter))
       return tiles.rule->emitError()
              << tiles.rule.getRuleName() << " sees " << describe(tiles.rule.getScope()) << ", but @"
