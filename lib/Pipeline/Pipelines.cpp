@@ -25,7 +25,7 @@ namespace dsopt {
 static const char *const kToDist[] = {
     // stage 2: autodiff
     "canonicalize", "cse", "attach-metrics", "raise-normalizations", "raise-activations", "raise-rotary",
-    "raise-attention", "raise-linear-nll", "raise-logarithms", "raise-norms", "find-blocks",
+    "raise-attention", "raise-linear-nll", "raise-logarithms", "raise-norms", "find-blocks", "place-values",
     "build-evaluation", "build-backward", "merge-loss-gradient", "append-optimizer", "build-matrix-updates",
     "verify-graph",
     // stage 3: kernels, for a target
@@ -41,11 +41,13 @@ static const char *const kForTraining[] = {"build-backward", "merge-loss-gradien
                                            "build-matrix-updates", "rematerialize-elementwise"};
 
 /// Dist to exec: when everything runs and where every byte is.
-static const char *const kToSegments[] = {
+static const char *const kMemory[] = {
     // stage 5: memory, of all sizes of a dimension
-    "merge-variants", "offload-optimizer", "recompute", "choose-gather-window", "choose-prefetch",
+    "merge-variants", "offload-optimizer", "recompute", "choose-gather-window", "choose-prefetch"};
+static const ProgramStep kToSegments[] = {
     // stage 6: schedule
-    "blocks-to-segments", "nest-kernels"};
+    {"split-parts", splitParts},
+    {"blocks-to-segments", blocksToSegments}};
 static const ProgramStep kToPrograms[] = {
     {"order-pipeline", orderPipeline},
     {"share-gathers", shareGathers},
@@ -66,7 +68,7 @@ static const ProgramStep kToPrograms[] = {
     {"insert-waits", insertWaits}};
 static const char *const kToPlaces[] = {"report-overlap", "dedupe-segments", "plan-memory", "verify-exec"};
 
-void registerProgramSteps() { setProgramSteps({"blocks-to-segments", blocksToSegments}, kToPrograms); }
+void registerProgramSteps() { setProgramSteps(kToSegments, kToPrograms); }
 
 /// Exec to LLVM: kernels, in the module of their target, and segments become functions; programs stay data.
 static const char *const kToLLVM[] = {
@@ -150,7 +152,10 @@ std::vector<std::string> stagePasses(Stage from, Stage to, bool trains, bool onD
   if (from == Stage::Exec && to > from)
     passes.push_back("verify-exec");
   append(Stage::Dist, kToDist);
-  append(Stage::Exec, kToSegments);
+  append(Stage::Exec, kMemory);
+  for (const ProgramStep &step : kToSegments)
+    append(Stage::Exec, step.pass);
+  append(Stage::Exec, "nest-kernels");
   for (const ProgramStep &step : kToPrograms)
     append(Stage::Exec, step.pass);
   append(Stage::Exec, kToPlaces);

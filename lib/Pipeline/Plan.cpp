@@ -30,7 +30,7 @@ struct Plan {
 
   ModuleOp module;
   SmallVector<ProgramOp> programs; ///< of a step
-  int64_t dp, M, V, threads, parameters = 0;
+  int64_t dp, tp, M, V, threads, parameters = 0;
   int64_t tiles = 0, largestTile = 0; ///< of weights that are cut; elements
   int64_t staging = 0;                ///< of -save-async, bytes of each rank
   std::optional<DeviceLimits> device; ///< none for a CPU
@@ -96,7 +96,7 @@ static DictionaryAttr liveOf(MemoryOp memory) { return memory ? memory.getLiveAt
 
 Plan::Plan(ModuleOp module, TargetAttr target)
     : module(module), programs(getPrograms(module, ProgramKind::DelayedStep)),
-      dp(dist::getGrid(module).dataParallel()),
+      dp(dist::getGrid(module).dataParallel()), tp(dist::getGrid(module).size(Axis::tp)),
       M(options::micro_batches(module).value_or(getMicroBatches(getStepPrograms(module)))),
       V(options::reduction_shards(module).value_or(dp)), threads(target.getThreads()) {
   // Where updates lag, nearly all steps are such.
@@ -141,7 +141,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
 
   device = deviceOf(target);
   StepCost cost = estimateStep(module);
-  flops = cost.flops * dp;
+  flops = cost.flops * dp * tp;
   bubble = cost.bubble;
   milliseconds = cost.length * 1e3;
   exposed = (cost.moving - cost.length) * 1e3;
@@ -165,7 +165,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
       json.attribute("pp", (int64_t)plan.programs.size());
       json.attribute("dp", plan.dp);
       json.attribute("sp", 1);
-      json.attribute("tp", 1);
+      json.attribute("tp", plan.tp);
       json.attribute("ep", 1);
       json.attribute("zero", std::stoi(plan.zero));
       json.attribute("schedule", plan.schedule);
@@ -190,9 +190,9 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
     json.attributeArray("ranks", [&] {
       for (auto [stage, op] : llvm::enumerate(plan.programs)) {
         ProgramOp program = op;
-        for (int64_t d = 0; d < plan.dp; ++d)
+        for (int64_t r = 0; r < plan.dp * plan.tp; ++r)
           json.object([&, stage = stage] {
-            json.attribute("rank", (int64_t)stage * plan.dp + d);
+            json.attribute("rank", (int64_t)stage * plan.dp * plan.tp + r);
             json.attribute("stage", (int64_t)stage);
             json.attributeArray("blocks", [&] {
               for (auto [first, last] : program.getChunks())
@@ -289,8 +289,10 @@ public:
 
   void print() {
     size_t stages = plan.programs.size(), most = (columns - kPlanLabel) / kCell;
-    line("layout", llvm::formatv("{0} x {1}, zero {2}, {3}", counted(stages, "stage"),
-                                 counted(plan.dp, "data-parallel rank"), plan.zero, plan.schedule));
+    line("layout", llvm::formatv("{0} x {1}{2}, zero {3}, {4}", counted(stages, "stage"),
+                                 counted(plan.dp, "data-parallel rank"),
+                                 plan.tp > 1 ? " x " + counted(plan.tp, "tensor-parallel rank") : "",
+                                 plan.zero, plan.schedule));
     line("batch",
          llvm::formatv("{0} a step = {1} dp x {2}, {3}, {4}", counted(plan.dp * plan.M, "micro-batch", "es"),
                        plan.dp, plan.M, counted(plan.V, "reduction shard"), plan.accumulate));
@@ -397,7 +399,7 @@ private:
   void printStages(ArrayRef<ProgramOp> programs, size_t first) {
     size_t count = programs.size();
     row("stage", count, [&](size_t i) { return std::to_string(first + i); });
-    row("ranks", count, [&](size_t i) { return range((first + i) * plan.dp, plan.dp); });
+    row("ranks", count, [&](size_t i) { return range((first + i) * plan.dp * plan.tp, plan.dp * plan.tp); });
     size_t most = 0;
     for (ProgramOp program : programs)
       most = std::max(most, program.getChunks().size());

@@ -47,6 +47,8 @@ static constexpr StringLiteral meaningOf(Traffic traffic) {
     return "weights and gradients that several stages share";
   case Traffic::AllToAll:
     return "parts of gradients and momenta, to those that add them";
+  case Traffic::TensorParallel:
+    return "activations and their gradients, between tensor shards";
   }
   llvm_unreachable("not a class of traffic");
 }

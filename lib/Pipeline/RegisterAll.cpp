@@ -30,6 +30,7 @@
 #include "dsopt/Transforms/Order/Passes.h"
 #include "dsopt/Transforms/Overlap/Passes.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
+#include "dsopt/Transforms/Place/Passes.h"
 #include "dsopt/Transforms/Step/Passes.h"
 #include "dsopt/Transforms/Wire/Passes.h"
 #include "dsopt/Verify/Passes.h"
@@ -72,6 +73,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerNames(registry);
   graph::registerOptimizers(registry);
   graph::registerShardings(registry);
+  registerValueCollectives(registry);
   registry.insert<shard::ShardDialect>();
   func::registerShardingInterfaceExternalModels(registry);
 }
@@ -79,6 +81,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
 void dsopt::registerAllPasses() {
   registerTransformsPasses();
   shard::registerShardPasses();
+  registerPlacePasses();
   registerAutodiffPasses();
   registerFusePasses();
   registerParallelPasses();

@@ -9,19 +9,19 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-static ProgramStep segmentStep;
-static ArrayRef<ProgramStep> programSteps;
+static ArrayRef<ProgramStep> segmentSteps, programSteps;
 
-void dsopt::setProgramSteps(ProgramStep segments, ArrayRef<ProgramStep> programs) {
-  segmentStep = segments;
+void dsopt::setProgramSteps(ArrayRef<ProgramStep> segments, ArrayRef<ProgramStep> programs) {
+  segmentSteps = segments;
   programSteps = programs;
 }
 
 FailureOr<Planner> Planner::create(ModuleOp module) {
-  assert(segmentStep.run && "registerAllPasses says what steps there are");
+  assert(!segmentSteps.empty() && "registerAllPasses says what steps there are");
   Planner planner(OwningOpRef<ModuleOp>(module.clone()));
-  if (failed(segmentStep.run(*planner.module)))
-    return failure();
+  for (ProgramStep step : segmentSteps)
+    if (failed(step.run(*planner.module)))
+      return failure();
   return planner;
 }
 

@@ -289,6 +289,8 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
         head("all_to_all", "all-to-all into " + exchange.getTarget().getBuffer().getValue());
         refs({exchange.getSource(), exchange.getTarget()});
         json->attribute("bytes", int64_t(exchange.getBytes()));
+        if (exchange.getTraffic() != exec::Traffic::AllToAll)
+          string("traffic", stringifyTraffic(exchange.getTraffic()));
         return success();
       })
       .Case<exec::AddOp>([&](exec::AddOp add) {

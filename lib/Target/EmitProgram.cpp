@@ -437,7 +437,7 @@ void ProgramWriter::writeLayout(TargetAttr target) {
     });
 
   StepCost cost = estimateStep(module);
-  json->attribute("flops", int64_t(cost.flops) * dp);
+  json->attribute("flops", int64_t(cost.flops) * dp * grid.size(Axis::tp));
   json->attribute("bubble", cost.bubble);
 }
 

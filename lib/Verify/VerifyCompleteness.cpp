@@ -47,8 +47,8 @@ private:
   AccessAnalysis &analysis;
   int64_t microBatches = 0;
   SmallVector<CopyOp> copies; ///< of all programs
-  /// A program's runs in order, by block, phase and segment.
-  using Part = std::tuple<int64_t, int, StringAttr>;
+  /// A program's runs in order, by block, phase, part and segment.
+  using Part = std::tuple<int64_t, int, int64_t, StringAttr>;
   llvm::MapVector<Part, SmallVector<RunOp>> parts;
   llvm::DenseMap<Operation *, int64_t> places; ///< of the program's runs in its order
 };
@@ -145,7 +145,7 @@ LogicalResult Completeness::verifyRuns(ProgramOp program) {
       return run.emitOpError("is on micro-batch ")
              << run.getMicroBatch() << ", but the step agrees on the losses of " << microBatches;
     places[run] = places.size();
-    parts[{part.getBlock(), (int)part.getPhase(), run.getSegmentAttr().getAttr()}].push_back(run);
+    parts[{part.getBlock(), (int)part.getPhase(), part.getPart(), run.getSegmentAttr().getAttr()}].push_back(run);
   }
   return failure(failed(verifyOnce(program)) || failed(verifyOrder()));
 }
@@ -154,7 +154,7 @@ LogicalResult Completeness::verifyRuns(ProgramOp program) {
 LogicalResult Completeness::verifyOnce(ProgramOp program) {
   llvm::SmallDenseSet<int64_t> forward;
   for (auto &[part, runs] : parts) {
-    auto [block, phase, segment] = part;
+    auto [block, phase, number, segment] = part;
     if (phase == (int)Phase::F)
       forward.insert(block);
     SmallVector<RunOp> done(microBatches);
@@ -198,7 +198,7 @@ LogicalResult Completeness::verifyOrder() {
         other = run;
   }
   for (auto &[part, runs] : parts) {
-    auto [block, phase, segment] = part;
+    auto [block, phase, number, segment] = part;
     for (int before = 0; before < phase; ++before) {
       auto it = last.find({block, before});
       if (it == last.end())

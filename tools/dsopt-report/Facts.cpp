@@ -83,8 +83,10 @@ static std::string layoutOf(const Log &log) {
   if (!log.run.is_object() || !log.run.contains("layout"))
     return "";
   const json &layout = log.run["layout"];
-  return "dp " + textOf(layout, "dp") + ", pp " + textOf(layout, "pp") + ", zero " + textOf(layout, "zero") +
-         ", " + textOf(layout, "schedule");
+  bool isCut = numberOf(layout.value("tp", json(1)), 1) > 1;
+  return "dp " + textOf(layout, "dp") + ", pp " + textOf(layout, "pp") +
+         (isCut ? ", tp " + textOf(layout, "tp") : "") + ", zero " + textOf(layout, "zero") + ", " +
+         textOf(layout, "schedule");
 }
 
 static std::string batchOf(const Log &log) {
@@ -179,7 +181,8 @@ static std::map<std::string, std::string> settingsOf(const Log &log) {
                                                   "log-norms",  "micro-batches", "o",         "optimizer",
                                                   "pp",         "precision",     "quiet",     "run",
                                                   "save",       "save-weights",  "schedule",  "seed",
-                                                  "target",     "threads",       "trace",     "zero"};
+                                                  "target",     "threads",       "tp",        "trace",
+                                                  "zero"};
   for (const char *line : {"compiled", "command"}) {
     std::istringstream words(textOf(log.run, line));
     for (std::string word; words >> word;) {
@@ -192,7 +195,7 @@ static std::map<std::string, std::string> settingsOf(const Log &log) {
     }
   }
   if (log.run.contains("layout"))
-    for (const char *name : {"dp", "pp", "zero", "schedule"})
+    for (const char *name : {"dp", "pp", "tp", "zero", "schedule"})
       settings[name] = textOf(log.run["layout"], name);
   for (const char *name : {"model", "K", "V", "micro_batch_size", "accumulate", "optimizer", "precision",
                            "target", "arch", "device", "engine", "threads", "seed", "version"})

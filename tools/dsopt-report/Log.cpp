@@ -28,7 +28,8 @@ std::vector<std::string> rankNames(size_t count, const json &run) {
   int64_t ranks = 0;
   if (run.is_object() && run.contains("layout"))
     ranks = static_cast<int64_t>(numberOf(run["layout"].value("dp", json(0)), 0) *
-                                 numberOf(run["layout"].value("pp", json(0)), 0));
+                                 numberOf(run["layout"].value("pp", json(0)), 0) *
+                                 numberOf(run["layout"].value("tp", json(1)), 1));
   std::vector<std::string> names;
   for (size_t rank = 0; rank < count; ++rank)
     names.push_back(ranks > 16 && count == 2 ? rank ? "most" : "least" : "rank " + std::to_string(rank));

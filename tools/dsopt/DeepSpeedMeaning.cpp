@@ -67,6 +67,17 @@ private:
   void pipeline() {
     if (config.has("pipeline.stages"))
       set("pp", config.text("pipeline.stages"), "pipeline.stages");
+    std::string cut;
+    for (const char *path : {"tensor_parallel.autotp_size", "tensor_parallel.tp.tp_size"}) {
+      int64_t size = config.integer(path).value_or(0);
+      if (size < 2)
+        continue;
+      if (!cut.empty() && config.integer(cut) != size)
+        refuse(path, std::to_string(size) + " contradicts " + config.mention(cut) + " " + config.text(cut) +
+                         ": both are -tp");
+      cut = path;
+      set("tp", std::to_string(size), path);
+    }
     const std::string interval = "pipeline.activation_checkpoint_interval";
     if (config.integer(interval).value_or(0) > 0)
       set("recompute", "full", interval);
@@ -509,8 +520,9 @@ private:
                                 "gradient_accumulation_steps"};
     std::optional<int64_t> total = config.integer(keys[0]), rows = config.integer(keys[1]),
                            steps = config.integer(keys[2]);
-    int64_t pp = options.integer("pp", 1);
-    int64_t dp = options.has("dp") ? options.integer("dp") : std::max<int64_t>(1, launcher.worldSize / pp);
+    int64_t others = options.integer("pp", 1) * options.integer("tp", 1);
+    int64_t dp =
+        options.has("dp") ? options.integer("dp") : std::max<int64_t>(1, launcher.worldSize / others);
     if (options.has("global-batch")) {
       if (rows)
         set("micro-batch-size", std::to_string(*rows), keys[1]);

@@ -14,6 +14,8 @@ namespace dsopt {
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
 #include "dsopt/Conversion/Passes.h.inc"
+/// What split-parts does, for planning on a copy.
+llvm::LogicalResult splitParts(mlir::ModuleOp module);
 /// What blocks-to-segments does, for planning on a copy.
 llvm::LogicalResult blocksToSegments(mlir::ModuleOp module);
 /// Leaves copies of segments that it changes; finds them again when it is asked anew.

@@ -13,6 +13,31 @@ include "mlir/Pass/PassBase.td"
 // GraphToExec
 //===----------------------------------------------------------------------===//
 
+def SplitParts : Pass<"split-parts", "::mlir::ModuleOp"> {
+  let summary = "cut functions of blocks at collectives on values";
+  let description = [{
+    Expects runs of functions of blocks, some of which hold `dist.all_reduce`. Each of these becomes one
+    function for what needs no collective's result, one for what needs that of a first, and so on; the collectives
+    stand between their runs. Reads, constants and read views are made in each part that uses them; other values
+    are handed on. Parts keep block, phase and stage.
+
+    ```mlir
+    func.func private @block0.F(%x: ...) -> tensor<8x64xf32> attributes {graph.block = 0 : i64, ...} {
+      %p = graph.matmul %x, %w : ...
+      %y = dist.all_reduce %p over [tp] : tensor<8x64xf32>
+      %z = graph.kernel @k(%y) : ...
+      return %z
+    }
+    %z = graph.run @block0.F(%x) : ...
+    // becomes
+    %p = graph.run @block0.F(%x) : ...
+    %y = dist.all_reduce %p over [tp] : tensor<8x64xf32>
+    %z = graph.run @block0.F.1(%y) : ...
+    ```
+  }];
+  let dependentDialects = ["::dsopt::dist::DistDialect"];
+}
+
 def BlocksToSegments : Pass<"blocks-to-segments", "::mlir::ModuleOp"> {
   let summary = "turn the functions of blocks into segments over buffers";
   let description = [{

@@ -22,7 +22,7 @@ struct ProgramStep {
 };
 /// Says what makes segments of blocks, and then, in order, programs with waits of these: what planners do to
 /// their copies, whose programs they erase before they do it again. The steps are not copied.
-void setProgramSteps(ProgramStep segments, llvm::ArrayRef<ProgramStep> programs);
+void setProgramSteps(llvm::ArrayRef<ProgramStep> segments, llvm::ArrayRef<ProgramStep> programs);
 
 class Planner {
 public:

@@ -33,8 +33,17 @@ class ThreadPool;
 
 /// Classes of traffic that are counted, in the order of `Traffic`; `Control` is
 /// what agreements and saving move.
-enum class TrafficClass { AllGather, ReduceScatter, AllReduce, SendRecv, AllToAll, Tied, Control };
-inline constexpr int kTrafficClasses = 7;
+enum class TrafficClass {
+  AllGather,
+  ReduceScatter,
+  AllReduce,
+  SendRecv,
+  AllToAll,
+  Tied,
+  TensorParallel,
+  Control
+};
+inline constexpr int kTrafficClasses = 8;
 using SentBytes = std::array<int64_t, kTrafficClasses>;
 
 /// The class named as in the program table ("all_gather", ...); throws on others.
@@ -108,8 +117,9 @@ public:
   }
   /// `source` holds `bytes` for each member, `target` gets what each member has for this rank, in their
   /// order. The two have no byte in common.
-  void startAllToAll(int slot, const Communicator &group, const void *source, void *target, int64_t bytes) {
-    count(TrafficClass::AllToAll, bytes * (group.size() - 1));
+  void startAllToAll(int slot, const Communicator &group, const void *source, void *target, int64_t bytes,
+                     TrafficClass kind = TrafficClass::AllToAll) {
+    count(kind, bytes * (group.size() - 1));
     beginAllToAll(slot, group, source, target, bytes);
   }
   /// `peer` is a rank.

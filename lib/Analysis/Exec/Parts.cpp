@@ -9,8 +9,10 @@ using namespace dsopt;
 exec::PartAttr dsopt::getPart(Operation *segment) {
   auto block = segment->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
   std::optional<Phase> phase = graph::getPhase(segment);
-  return block && phase ? exec::PartAttr::get(segment->getContext(), block.getInt(), *phase)
-                        : exec::PartAttr();
+  if (!block || !phase)
+    return {};
+  auto part = segment->getAttrOfType<IntegerAttr>(graph::kPartAttr);
+  return exec::PartAttr::get(segment->getContext(), block.getInt(), *phase, part ? part.getInt() : 0);
 }
 
 exec::PartAttr dsopt::getPart(exec::RunOp run, Operation *segment) {

@@ -11,12 +11,14 @@ using namespace dsopt::exec;
 
 int64_t dsopt::payloadOf(BufferOp buffer) { return buffer.getPayload().value_or(bytesOf(buffer.getType())); }
 
-/// Nodes of a collective's members but the first one's, and members that are in them.
-static std::pair<int64_t, int64_t> elsewhere(const std::vector<int> &members, int64_t nodeSize) {
+/// Nodes of a collective's members but the first one's, and members that are in them. Between two
+/// data-parallel ranks of a node, `nodeSize` of which it has, lie those along faster axes.
+static std::pair<int64_t, int64_t> elsewhere(const std::vector<int> &members, const Grid &grid,
+                                             int64_t nodeSize) {
   llvm::SmallDenseSet<int64_t> nodes;
-  int64_t own = members.front() / nodeSize, others = 0;
+  int64_t ranks = nodeSize * grid.stride(Axis::edp), own = members.front() / ranks, others = 0;
   for (int64_t member : members)
-    if (int64_t node = member / nodeSize; node != own) {
+    if (int64_t node = member / ranks; node != own) {
       nodes.insert(node);
       ++others;
     }
@@ -57,7 +59,7 @@ std::vector<SentBytes> dsopt::collectTraffic(ProgramOp program, AccessAnalysis &
     if (moved->logical)
       sent.logical = int64_t(__int128(sent.bytes) * *moved->logical / part);
     if (nodeSize) {
-      auto [nodes, others] = elsewhere(*analysis.members.group(op), nodeSize);
+      auto [nodes, others] = elsewhere(*analysis.members.group(op), analysis.members.grid(), nodeSize);
       sent.betweenNodes = part * (moved->apart ? others : nodes);
     }
     all.push_back(sent);

@@ -77,9 +77,10 @@ std::string RunOp::describeAction() {
 }
 std::string RunOp::getEventName() {
   PartAttr part = getPartAttr();
-  return (part ? "block" + std::to_string(part.getBlock()) + "." + stringifyPhase(part.getPhase()).str()
-               : getSegment().str()) +
-         on(getMicroBatch());
+  if (!part)
+    return getSegment().str() + on(getMicroBatch());
+  return "block" + std::to_string(part.getBlock()) + "." + stringifyPhase(part.getPhase()).str() +
+         (part.getPart() ? "." + std::to_string(part.getPart()) : "") + on(getMicroBatch());
 }
 
 //===----------------------------------------------------------------------===//
@@ -133,7 +134,7 @@ LogicalResult AllToAllOp::collectAccesses(ActionContext &context) {
 }
 FlatSymbolRefAttr AllToAllOp::getCalledSegment() { return {}; }
 std::optional<MovedBytes> AllToAllOp::getMoved() {
-  return MovedBytes{getTarget(), int64_t(getBytes()), Traffic::AllToAll, getLogical(), /*apart=*/true};
+  return MovedBytes{getTarget(), int64_t(getBytes()), getTraffic(), getLogical(), /*apart=*/true};
 }
 bool AllToAllOp::readsPadding() { return true; }
 std::string AllToAllOp::describeAction() { return into("all-to-all", getTarget()); }

@@ -67,7 +67,8 @@ void dsopt::exec::renumberCollectives(ScheduleOp schedule) {
 }
 
 std::string dsopt::exec::describe(PartAttr part) {
-  return ("block " + Twine(part.getBlock()) + " " + stringifyPhase(part.getPhase())).str();
+  std::string text = ("block " + Twine(part.getBlock()) + " " + stringifyPhase(part.getPhase())).str();
+  return part.getPart() ? text + ", part " + std::to_string(part.getPart()) : text;
 }
 
 std::string dsopt::exec::describe(Operation *op) {

@@ -208,12 +208,15 @@ LogicalResult ReleaseOp::verify() {
   return success();
 }
 
-/// What bytes are counted as: their kind of transfer, or tied.
-static LogicalResult verifyTraffic(Operation *op, Traffic traffic, Traffic kind) {
-  if (traffic == kind || traffic == Traffic::Tied)
+/// What bytes are counted as: their kind of transfer, or one of the `others`.
+static LogicalResult verifyTraffic(Operation *op, Traffic traffic, Traffic kind, ArrayRef<Traffic> others) {
+  if (traffic == kind || llvm::is_contained(others, traffic))
     return success();
-  return op->emitOpError("is counted as ")
-         << stringifyTraffic(traffic) << ", expected " << stringifyTraffic(kind) << " or tied";
+  InFlightDiagnostic diag = op->emitOpError("is counted as ")
+                            << stringifyTraffic(traffic) << ", expected " << stringifyTraffic(kind);
+  for (Traffic other : others)
+    diag << (other == others.back() ? " or " : ", ") << stringifyTraffic(other);
+  return diag;
 }
 
 LogicalResult GatherOp::verify() {
@@ -222,10 +225,14 @@ LogicalResult GatherOp::verify() {
   if (getWire() && getSlice().getBuffer() == getTarget().getBuffer())
     return emitOpError("of a part of its own target travels as ")
            << *getWire() << ", expected the slice in another buffer";
-  return verifyTraffic(*this, getTraffic(), Traffic::AllGather);
+  return verifyTraffic(*this, getTraffic(), Traffic::AllGather, {Traffic::Tied, Traffic::TensorParallel});
 }
-LogicalResult SendOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
-LogicalResult RecvOp::verify() { return verifyTraffic(*this, getTraffic(), Traffic::SendRecv); }
+LogicalResult SendOp::verify() {
+  return verifyTraffic(*this, getTraffic(), Traffic::SendRecv, Traffic::Tied);
+}
+LogicalResult RecvOp::verify() {
+  return verifyTraffic(*this, getTraffic(), Traffic::SendRecv, Traffic::Tied);
+}
 
 LogicalResult AgreeOp::verify() {
   size_t parts = getPlaces().size(), measures = getMeasures() ? getMeasures()->size() : 0;
@@ -262,7 +269,7 @@ LogicalResult AllToAllOp::verify() {
     return emitOpError("is from ") << getSource().getBuffer() << " to itself, expected another buffer";
   if ((int64_t)getBytes() < 1)
     return emitOpError("has ") << (int64_t)getBytes() << " bytes for each member, expected at least 1";
-  return success();
+  return verifyTraffic(*this, getTraffic(), Traffic::AllToAll, Traffic::TensorParallel);
 }
 
 /// What a buffer's role asks of it.

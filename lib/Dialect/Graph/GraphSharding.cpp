@@ -179,7 +179,7 @@ void Nest::gather(GatherOp gather) {
 }
 
 void Nest::attention(AttentionOp attention) {
-  int64_t batch = loop(), heads = loop(), row = loop(), size = loop(kWhole), column = loop(kWhole),
+  int64_t batch = loop(), heads = loop(), row = attention.getCausal() ? loop(kWhole) : loop(), size = loop(kWhole), column = loop(kWhole),
           width = loop();
   operand(0) = {batch, heads, row, size};
   operand(1) = {batch, heads, column, size};
@@ -237,7 +237,7 @@ void Nest::build() {
       .Case<OneHotOp>([&](OneHotOp op) {
         operand(0) = loops(shape(op.getIndices()).size());
         result() = operand(0);
-        result().push_back(loop());
+        result().push_back(loop(kWhole));
       })
       .Case<ConcatOp>([&](ConcatOp op) {
         int64_t axis = op.getAxis();

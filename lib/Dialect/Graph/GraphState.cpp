@@ -63,6 +63,14 @@ void dsopt::graph::makeWay(SymbolTable &symbols, StringRef symbol) {
   (void)renamed;
 }
 
+llvm::DenseSet<StringAttr> dsopt::graph::findWholes(ModuleOp module) {
+  llvm::DenseSet<StringAttr> wholes;
+  for (auto parameter : module.getOps<ParameterOp>())
+    if (FlatSymbolRefAttr whole = parameter.getPartOfAttr())
+      wholes.insert(whole.getAttr());
+  return wholes;
+}
+
 LogicalResult ParameterOp::verify() {
   int64_t bytes = getBytes(), offset = getOffset();
   if (getSource() && (!isa<FloatType>(*getSource()) || !getElementTypeOrSelf(getType()).isF32()))

@@ -247,9 +247,7 @@ NcclAction Executor::ncclAction(size_t index) const {
   made.bytes = action.kind == ActionKind::Reduce ? action.elements * bytesOf(prepared.type) : action.bytes;
   made.accumulate = action.accumulate;
   made.fast = action.fast;
-  made.traffic = action.kind == ActionKind::Reduce     ? TrafficClass::ReduceScatter
-                 : action.kind == ActionKind::AllToAll ? TrafficClass::AllToAll
-                                                       : prepared.traffic;
+  made.traffic = action.kind == ActionKind::Reduce ? TrafficClass::ReduceScatter : prepared.traffic;
   if (action.kind != ActionKind::Recv)
     made.source = address(0);
   if (action.kind != ActionKind::Send)

@@ -92,8 +92,11 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       prepared.peer = prepared.communicator->ranks[action.peer];
       prepared.tag = hashOf(program.communicators[action.communicator].name + "/" + action.tag);
       break;
-    case ActionKind::Reduce:
     case ActionKind::AllToAll:
+      prepared.traffic =
+          action.traffic.empty() ? TrafficClass::AllToAll : trafficClass(action.traffic);
+      break;
+    case ActionKind::Reduce:
       break;
     case ActionKind::Add:
       prepared.timer = &Breakdown::backward;
@@ -263,7 +266,7 @@ void Executor::run(const Prepared &prepared, int slot) {
                        action.accumulate);
     return;
   case ActionKind::AllToAll:
-    engine.startAllToAll(slot, *prepared.communicator, args[0], args[1], action.bytes);
+    engine.startAllToAll(slot, *prepared.communicator, args[0], args[1], action.bytes, prepared.traffic);
     return;
   case ActionKind::Send:
     engine.startSend(slot, prepared.peer, args[0], action.bytes, prepared.tag, prepared.traffic);

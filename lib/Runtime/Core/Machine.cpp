@@ -41,11 +41,19 @@ RankInfo rankInfo(const Program &program, int rank) {
 
 std::string describeRank(const Program &program, int rank) {
   RankInfo info = rankInfo(program, rank);
-  std::string text = "rank " + std::to_string(rank);
+  std::string places;
+  auto add = [&](const char *what, int64_t place) {
+    places += (places.empty() ? "" : ", ") + std::string(what) + " " + std::to_string(place);
+  };
+  // Of one axis alone the rank's number says it.
+  bool isCut = program.tp() > 1 && program.tp() < program.ranks();
   if (program.pp() > 1)
-    text += " (stage " + std::to_string(info.position) +
-            (program.dp() > 1 ? ", data-parallel rank " + std::to_string(info.dpRank) : "") + ")";
-  return text;
+    add("stage", info.position);
+  if (program.dp() > 1 && (program.pp() > 1 || isCut))
+    add("data-parallel rank", info.dpRank);
+  if (isCut)
+    add("tensor-parallel rank", info.coordinates[static_cast<size_t>(Axis::tp)]);
+  return "rank " + std::to_string(rank) + (places.empty() ? "" : " (" + places + ")");
 }
 
 std::vector<int64_t> arenasOf(const Program &program) {
@@ -77,7 +85,8 @@ std::vector<char *> memoriesIn(char *arena, char *disk, const Position &position
 
 std::string describeWorld(const Program &program) {
   return std::to_string(program.ranks()) + " (dp " + std::to_string(program.dp()) + " x pp " +
-         std::to_string(program.pp()) + ")";
+         std::to_string(program.pp()) + (program.tp() > 1 ? " x tp " + std::to_string(program.tp()) : "") +
+         ")";
 }
 
 const Action *findAction(const Program &program, int position, int64_t action) {

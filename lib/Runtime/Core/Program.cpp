@@ -197,7 +197,8 @@ void readPosition(const Json &json, Position &position, const std::string &where
   if (auto it = json.find("traffic"); it != json.end()) {
     Traffic &t = position.traffic;
     Reader(*it, where + ".traffic")("all_gather", t.all_gather)("reduce_scatter", t.reduce_scatter)(
-        "all_reduce", t.all_reduce)("send_recv", t.send_recv)("all_to_all", t.all_to_all)("tied", t.tied);
+        "all_reduce", t.all_reduce)("send_recv", t.send_recv)("all_to_all", t.all_to_all)("tied", t.tied)(
+        "tensor_parallel", t.tensor_parallel);
   }
 }
 

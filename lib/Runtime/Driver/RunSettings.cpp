@@ -382,7 +382,8 @@ std::string dsopt::runtime::programHelp(const Program &program, const std::strin
                      program.dsopt + ".\n\n" + optionsHelp(Tool::Program, values);
   auto number = [](int64_t value) { return std::to_string(value); };
   text += "compiled in:\n";
-  text += "  layout      dp " + number(program.dp()) + ", pp " + number(program.pp()) + ", zero " +
+  text += "  layout      dp " + number(program.dp()) + ", pp " + number(program.pp()) +
+          (program.tp() > 1 ? ", tp " + number(program.tp()) : "") + ", zero " +
           number(program.zero) + ", schedule " + program.schedule + " (" + number(program.ranks()) +
           " ranks)\n";
   text += "  batch       " + batchLine(program) + ", reduction shards " + number(program.V) +

@@ -62,8 +62,9 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
     builder.setInsertionPoint(update);
     if (Operation *microBatch = module.lookupSymbol(graph::kMicroBatchFunction))
       builder.setInsertionPoint(microBatch);
+    llvm::DenseSet<StringAttr> wholes = graph::findWholes(module);
     for (auto parameter : module.getOps<graph::ParameterOp>()) {
-      if (parameter.getFrozen())
+      if (parameter.getFrozen() || wholes.contains(parameter.getSymNameAttr()))
         continue;
       auto states = gradients.find(parameter.getSymNameAttr());
       if (states == gradients.end()) {

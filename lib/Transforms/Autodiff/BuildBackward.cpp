@@ -374,8 +374,10 @@ private:
   }
 
   void freezeUnreached() {
+    llvm::DenseSet<StringAttr> wholes = graph::findWholes(module);
     for (auto parameter : module.getOps<graph::ParameterOp>())
-      if (!parameter.getFrozen() && !states.contains(parameter.getSymNameAttr())) {
+      if (StringAttr name = parameter.getSymNameAttr();
+          !parameter.getFrozen() && !states.contains(name) && !wholes.contains(name)) {
         parameter.emitWarning("parameter @")
             << parameter.getModelName() << " does not reach the loss; it is kept frozen";
         parameter.setFrozen(true);

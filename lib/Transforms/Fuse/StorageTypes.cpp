@@ -1,6 +1,7 @@
 //===- StorageTypes.cpp - which values are stored in 16 bits --------------===//
 
 #include "StorageTypes.h"
+#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -49,6 +50,9 @@ Flow flowOf(Operation *op, const llvm::DenseMap<Value, Flow> &flows) {
 Storage neededStorage(OpOperand &operand) {
   Operation *op = operand.getOwner();
   if (graph::isReadView(op) || graph::isWriteView(op) || isa<graph::KernelOp>(op))
+    return Storage::Any;
+  // It travels as it is stored.
+  if (isa<dist::AllReduceOp>(op))
     return Storage::Any;
   auto routine = dyn_cast<RoutineOpInterface>(op);
   return routine ? routine.getOperandStorage(operand.getOperandNumber()) : Storage::Wide;
@@ -128,10 +132,20 @@ void StorageTypes::decide(Operation &op) {
             break;
           }
       })
+      .Case<dist::AllReduceOp>([&](dist::AllReduceOp op) {
+        if (narrowRoots.contains(rootOf(op.getValue())))
+          setRounded(op.getResult());
+      })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))
-          set(output, isNarrow);
+          // Pieces are rounded at each node of their tree, whatever its sum is for.
+          isNarrow && addsPieces(kernel) ? setRounded(output) : set(output, isNarrow);
       });
+}
+
+bool StorageTypes::addsPieces(graph::KernelOp kernel) {
+  auto function = symbols.lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr());
+  return isa<graph::TreeAddOp>(function.front().front());
 }
 
 SmallVector<bool> StorageTypes::throughKernel(graph::KernelOp kernel) {

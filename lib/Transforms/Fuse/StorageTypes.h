@@ -30,6 +30,7 @@ public:
 private:
   void collectNeeds(mlir::Block &block);
   void decide(mlir::Operation &op);
+  bool addsPieces(graph::KernelOp kernel);
   llvm::SmallVector<bool> throughKernel(graph::KernelOp kernel);
 
   mlir::SymbolTable &symbols;

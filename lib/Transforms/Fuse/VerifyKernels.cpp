@@ -1,5 +1,6 @@
 //===- VerifyKernels.cpp - what holds after stage 3 -----------------------===//
 
+#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Blocks.h"
 #include "dsopt/Dialect/Graph/Layouts.h"
 #include "dsopt/Interfaces/Interfaces.h"
@@ -22,7 +23,8 @@ struct VerifyKernels : dsopt::impl::VerifyKernelsBase<VerifyKernels> {
 /// State, calls of kernels, routines, and movements that are no code.
 static LogicalResult verifyBlock(func::FuncOp function) {
   for (Operation &op : function.getBody().front())
-    if (!isa<graph::ReadOp, graph::AccumulateOp, graph::ConstantOp, graph::KernelOp, func::ReturnOp>(op) &&
+    if (!isa<graph::ReadOp, graph::AccumulateOp, graph::ConstantOp, graph::KernelOp, func::ReturnOp,
+             dist::AllReduceOp>(op) &&
         !graph::isReadView(&op) && !graph::isWriteView(&op) && !isa<RoutineOpInterface>(op))
       return op.emitOpError("is in a block and in no kernel");
   return success();

@@ -32,6 +32,10 @@ void dsopt::declareCommunicators(ModuleOp module) {
   over({AxisPart{Axis::pp}, AxisPart{Axis::edp}, AxisPart{Axis::ep}, AxisPart{Axis::sp}, AxisPart{Axis::tp}});
   for (auto bucket : llvm::to_vector(module.getOps<dist::BucketOp>()))
     over(bucket.getAxes().getParts());
+  SmallVector<dist::AxesAttr> added;
+  module.walk([&](dist::AllReduceOp sum) { added.push_back(sum.getAxes()); });
+  for (dist::AxesAttr axes : added)
+    over(axes.getParts());
 }
 
 void dsopt::declareNodes(ModuleOp module, int64_t nodeSize) {
@@ -50,6 +54,11 @@ void dsopt::declareStreams(ModuleOp module, int64_t positions) {
     return;
   declare<StreamOp>(symbols, kSendStream, StreamKind::Communication);
   declare<StreamOp>(symbols, kRecvStream, StreamKind::Communication);
+}
+
+void dsopt::declareTensorStream(ModuleOp module) {
+  SymbolTable symbols(module);
+  declare<StreamOp>(symbols, kTensorStream, StreamKind::Communication);
 }
 
 void dsopt::declareHostStreams(ModuleOp module) {

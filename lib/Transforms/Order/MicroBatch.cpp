@@ -34,6 +34,7 @@ private:
   LogicalResult readBody();
   LogicalResult readRun(graph::RunOp op);
   LogicalResult readOperand(RunInfo &run, Value operand, Location loc);
+  LogicalResult readSum(dist::AllReduceOp op);
   LogicalResult readGather(dist::GatherOp op);
   LogicalResult placeGathers();
   LogicalResult placeReductions();
@@ -230,6 +231,45 @@ LogicalResult Reader::readRun(graph::RunOp op) {
   return success();
 }
 
+LogicalResult Reader::readSum(dist::AllReduceOp op) {
+  auto known = valueIds.find(op.getValue());
+  if (known == valueIds.end() || result.values[known->second].run < 0)
+    return op.emitOpError("adds what no run computes, expected a result of graph.run");
+  int64_t source = known->second, ranks = dist::getGrid(module).count(op.getAxes().getParts());
+  if (ranks == 1) {
+    valueIds[op.getResult()] = source;
+    return success();
+  }
+  MemRefType type = result.values[source].type;
+  if (Type element = type.getElementType(); !element.isF32() && !element.isBF16() && !element.isF16())
+    return op.emitOpError("adds values of ") << element << ", expected f32, bf16 or f16";
+  // Each rank adds an equal part, from a granule on.
+  int64_t padded = llvm::alignTo(type.getNumElements(), ranks * dist::kGranule);
+  if (padded > type.getNumElements())
+    result.values[source].padded = std::max(result.values[source].padded, padded);
+  const RunInfo &maker = result.runs[result.values[source].run];
+  RunInfo run;
+  run.sum = op;
+  run.block = maker.block;
+  run.stage = maker.stage;
+  run.chunk = maker.chunk;
+  run.phase = maker.phase;
+  run.inputs = {source};
+  run.results = {(int64_t)result.values.size()};
+  ValueInfo value;
+  value.type = type;
+  value.name = result.values[source].name + ".sum";
+  value.run = result.runs.size();
+  value.stage = run.stage;
+  value.chunk = run.chunk;
+  value.padded = padded > type.getNumElements() ? padded : 0;
+  valueIds[op.getResult()] = result.values.size();
+  result.values.push_back(std::move(value));
+  runOps.push_back({});
+  result.runs.push_back(std::move(run));
+  return success();
+}
+
 LogicalResult Reader::readGather(dist::GatherOp op) {
   GatherInfo gather;
   gather.bucket = bucketIds.lookup(op.getBucketAttr().getAttr());
@@ -248,6 +288,9 @@ LogicalResult Reader::readBody() {
   for (Operation &op : result.function.getBody().front()) {
     if (auto run = dyn_cast<graph::RunOp>(op)) {
       if (failed(readRun(run)))
+        return failure();
+    } else if (auto sum = dyn_cast<dist::AllReduceOp>(op)) {
+      if (failed(readSum(sum)))
         return failure();
     } else if (auto gather = dyn_cast<dist::GatherOp>(op)) {
       if (failed(readGather(gather)))
@@ -310,7 +353,7 @@ LogicalResult Reader::placeReductions() {
     if (reduce.getOrder() == dist::ReductionOrder::Fast && !isForDevice(module))
       return reduce.emitOpError("asks for the order fast, which only NCCL has, expected canonical");
     int64_t run = runs - 1;
-    while (result.runs[run].stage != result.runs[adds->second].stage)
+    while (result.runs[run].sum || result.runs[run].stage != result.runs[adds->second].stage)
       --run;
     result.runs[run].completes.push_back({key.first, key.second, reduce});
   }
@@ -346,6 +389,10 @@ LogicalResult Reader::readValues() {
     info.value = valueIds.lookup(ret.getOperand(statistic.result));
     info.elements = result.values[info.value].type.getNumElements();
     info.momentum = statistic.momentum;
+    if (result.values[info.value].padded)
+      return ret.emitOpError("returns a contribution to ")
+             << statistic.parameter << " of " << info.elements << " elements, which ranks add: expected a multiple of "
+             << dist::getGrid(module).size(Axis::tp) * dist::kGranule;
     auto place = places.find(statistic.parameter);
     if (place == places.end())
       return ret.emitOpError("returns a contribution to ")

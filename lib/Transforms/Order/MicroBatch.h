@@ -25,9 +25,11 @@ struct ValueInfo {
   bool seed = false, context = false;
   bool agreed = false;    ///< the loss, or a part of a metric: of each micro-batch at the step's end
   int64_t statistic = -1; ///< bytes before it among its stage's statistics; -1: it is none
+  int64_t padded = 0;     ///< elements of its buffer, where ranks that add it need more than it has
   /// The chunks from which it is sent to the next one up, or down.
   llvm::SmallVector<int64_t, 1> up, down;
   bool crosses(int64_t chunk, bool goesUp) const { return llvm::is_contained(goesUp ? up : down, chunk); }
+  int64_t elements() const { return padded ? padded : type.getNumElements(); }
 };
 
 /// A parameter's or gradient's place: a bucket, its use, bytes from the start.
@@ -47,8 +49,10 @@ struct Completion {
   dist::ReduceOp reduce; ///< there if there are several
 };
 
+/// A run, or a sum over ranks among the runs, of the block and phase of the run that makes what it adds.
 struct RunInfo {
-  mlir::func::FuncOp segment;
+  mlir::func::FuncOp segment; ///< null: `sum`
+  dist::AllReduceOp sum;
   int64_t block = 0, stage = 0, chunk = 0;
   Phase phase = Phase::F;
   llvm::SmallVector<RunOperand> operands;

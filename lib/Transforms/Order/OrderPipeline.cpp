@@ -162,6 +162,8 @@ static LogicalResult orderFunction(func::FuncOp function) {
     return failure();
   declareCommunicators(module);
   declareStreams(module, graph->stages);
+  if (llvm::any_of(graph->runs, [](const RunInfo &run) { return run.sum; }))
+    declareTensorStream(module);
   for (auto [s, slots] : llvm::enumerate(orders->slots))
     StageWriter(module, *graph, ranks, microBatches, s)
         .write(slots, orders->entries ? &*orders->entries : nullptr);

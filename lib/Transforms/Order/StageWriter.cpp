@@ -76,9 +76,15 @@ RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
   if (value.statistic >= 0 && value.stage == stage)
     return out.ref(statistics().getBuffer(), 0, microBatch * graph.statisticBytes[stage] + value.statistic);
   if (!values[id])
-    values[id] = out.buffer(
-        value.name, value.type, value.seed ? BufferKind::Buffers : BufferKind::Activations,
-        {slotsOf(id), value.seed, -1, {}, value.seed ? std::optional(BufferRole::Seed) : std::nullopt});
+    values[id] = out.buffer(value.name,
+                            value.padded ? MemRefType::get({value.padded}, value.type.getElementType())
+                                         : value.type,
+                            value.seed ? BufferKind::Buffers : BufferKind::Activations,
+                            {slotsOf(id),
+                             value.seed,
+                             value.padded ? bytesOf(value.type) : -1,
+                             {},
+                             value.seed ? std::optional(BufferRole::Seed) : std::nullopt});
   return out.ref(values[id], microBatch % slotsOf(id));
 }
 
@@ -205,8 +211,39 @@ void StageWriter::writeReductions(const Step &step) {
   }
 }
 
+/// The parts of a value go to the ranks that add them, and come back as sums. Neighbours are added first, an
+/// odd one is carried up (DESIGN 2.1 rule 4).
+void StageWriter::writeSum(const Step &step) {
+  const RunInfo &run = graph.runs[step.id];
+  dist::AxesAttr axes = dist::AllReduceOp(run.sum).getAxes();
+  const ValueInfo &value = graph.values[run.results.front()];
+  Type type = value.type.getElementType();
+  int64_t members = dist::getGrid(run.sum).count(axes.getParts()), elements = value.elements() / members,
+          bytes = bytesOf(elements, type);
+  std::string group = communicatorName(axes);
+  ProgramBuilder::BufferTraits traits;
+  traits.payload = bytesOf(value.type);
+  RefAttr parts = out.ref(out.buffer(value.name + ".parts", MemRefType::get({value.elements()}, type),
+                                     BufferKind::Buffers, traits));
+  auto exchange = out.emit<AllToAllOp>(valueRef(run.inputs.front(), step.microBatch), parts, bytes,
+                                       out.nextOrder(), group, kTensorStream);
+  exchange.setTraffic(Traffic::TensorParallel);
+  for (int64_t apart = 1; apart < members; apart *= 2)
+    for (int64_t first = 0; first + apart < members; first += 2 * apart)
+      out.emit<AddOp>(shifted(parts, first * bytes), shifted(parts, (first + apart) * bytes), elements, type,
+                      kComputeStream);
+  out.emit<GatherOp>(parts, valueRef(run.results.front(), step.microBatch), bytes, TypeAttr(),
+                     Traffic::TensorParallel, out.nextOrder(), group, kTensorStream);
+}
+
 void StageWriter::writeRun(const Step &step) {
   const RunInfo &run = graph.runs[step.id];
+  if (run.sum) {
+    writeGathers(step);
+    writeSum(step);
+    writeReleases(step);
+    return;
+  }
   ArrayAttr buffers = buffersOf(step);
   writeGathers(step);
   bool accumulate = !run.gradients.empty() && ranks == 1 && step.microBatch > 0;

@@ -241,6 +241,10 @@ check("ZeRO++ below stage 3", zero(stage=2, zero_hpz_partition_size=2),
       "zero_optimization.zero_hpz_partition_size (4:3): has no effect: it is for stage 3, ", {"zero": 2}, ["-dp=4"])
 check("a partition that divides no ranks", zero(stage=3, zero_hpz_partition_size=3),
       "-node-size=3 does not divide the 4 data-parallel ranks", args=["-dp=4"])
+check("tensor parallelism", {"tensor_parallel": {"autotp_size": 2}}, None, {"tp": 2})
+check("tensor parallelism in a block", {"tensor_parallel": {"tp": {"tp_size": 2}}}, None, {"tp": 2})
+check("two sizes of one thing", {"tensor_parallel": {"autotp_size": 2, "tp": {"tp_size": 4}}},
+      "tensor_parallel.tp.tp_size: 4 contradicts tensor_parallel.autotp_size (3:3) 2: both are -tp")
 check("the command line wins", {"train_batch_size": 32, "fp16": {"enabled": True}, "gradient_accumulation_steps": 4,
                                 "gradient_clipping": 0.5, **zero(stage=3), "optimizer": adam(lr=0.1)},
       "fp16.enabled (4:3): has no effect: -precision is given",

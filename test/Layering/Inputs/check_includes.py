@@ -9,8 +9,9 @@ GRAPH, DIST, EXEC = "Dialect/Graph", "Dialect/Dist", "Dialect/Exec"
 # In the order that data flows: a room may include rooms before it and the dialects it reads or writes.
 STAGES = {
     "Import": [GRAPH],
+    "Transforms/Place": [GRAPH, DIST],
     "Transforms/Autodiff": [GRAPH],
-    "Transforms/Fuse": [GRAPH],
+    "Transforms/Fuse": [GRAPH, DIST],
     "Analysis/Exec": [GRAPH, DIST, EXEC],
     "Transforms/Parallel": [GRAPH, DIST],
     "Planner": [GRAPH, DIST, EXEC],

@@ -325,3 +325,42 @@ module attributes {dsopt.options = {pp = 2 : i64, schedule = "interleaved", micr
     return %h1 : tensor<4xf32>
   }
 }
+
+// -----
+
+module attributes {dsopt.options = {tp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 1, tp = 2]
+  func.func @evaluate(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
+    // expected-error @below {{adds what no run computes, expected a result of graph.run}}
+    %y = dist.all_reduce %x over [tp] : tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {tp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 1, tp = 2]
+  func.func private @block0.E(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xi32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
+  func.func @evaluate(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xi32> {
+    %p = graph.run @block0.E(%x) : (tensor<4xf32>) -> tensor<4xi32>
+    // expected-error @below {{adds values of 'i32', expected f32, bf16 or f16}}
+    %y = dist.all_reduce %p over [tp] : tensor<4xi32>
+    return %y : tensor<4xi32>
+  }
+}
+
+// -----
+
+module attributes {dsopt.options = {tp = 2 : i64}} {
+  dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 1, tp = 2]
+  graph.parameter @mean : tensor<3xf32> from "m" at 0 bytes 12 {buffer}
+  dist.bucket @b0 : f32 of [0] [#dist.range<@mean, 0, 3>] elements 64 padded 64 over [edp, ep, sp] zero 0 frozen
+  func.func private @block0.F(memref<4xf32> {exec.access = #exec.access<read>}, memref<f32> {exec.access = #exec.access<write>}, memref<3xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+  func.func @micro_batch(%x: tensor<4xf32> {graph.name = "x"}) -> (tensor<f32>, tensor<3xf32> {graph.statistic = @mean, graph.momentum = 0.0 : f64}) {
+    %loss, %p = graph.run @block0.F(%x) : (tensor<4xf32>) -> (tensor<f32>, tensor<3xf32>)
+    %y = dist.all_reduce %p over [tp] : tensor<3xf32>
+    // expected-error @below {{returns a contribution to @mean of 3 elements, which ranks add: expected a multiple of 128}}
+    return %loss, %y : tensor<f32>, tensor<3xf32>
+  }
+}

@@ -11,7 +11,7 @@
 #include "dsopt/Dialect/Exec/Exec.h"
 
 namespace dsopt {
-/// The block and phase that a segment is made from; null where it does not say.
+/// The block and phase, or part of it, that a segment is made from; null where it does not say.
 exec::PartAttr getPart(mlir::Operation *segment);
 /// The block and phase that a run of `segment` (may be null) computes; null where nothing says.
 exec::PartAttr getPart(exec::RunOp run, mlir::Operation *segment);

@@ -26,9 +26,10 @@ inline constexpr int64_t kTrustWords = 40;
 inline constexpr llvm::StringLiteral kDataParallel = "dp", kPipeline = "pp", kWorld = "world";
 /// What the communicator over axes is called: one of these, else the axes in their order ("edp.sp").
 std::string communicatorName(dist::AxesAttr axes);
-/// The streams that programs are written for: what is computed, collectives, transfers.
-inline constexpr llvm::StringLiteral kComputeStream = "compute", kCommStream = "comm", kSendStream = "send",
-                                     kRecvStream = "recv";
+/// The streams that programs are written for: what is computed, collectives, those on values between tensor
+/// shards, transfers.
+inline constexpr llvm::StringLiteral kComputeStream = "compute", kCommStream = "comm",
+                                     kTensorStream = "tensor", kSendStream = "send", kRecvStream = "recv";
 /// Those of what lies in the host's memory: what is computed there, copies from the device and to it.
 inline constexpr llvm::StringLiteral kHostStream = "host", kDownloadStream = "download",
                                      kUploadStream = "upload";
@@ -103,7 +104,7 @@ bool usesBuffer(RunOp run, mlir::FlatSymbolRefAttr buffer);
 void renumberCollectives(ScheduleOp schedule);
 /// "@b0.full[1]+64", as it is printed.
 std::string describe(RefAttr ref);
-/// "block 3 F".
+/// "block 3 F", "block 3 F, part 1".
 std::string describe(PartAttr part);
 /// "run of @block0.F on micro-batch 3", "gather of @b0.full" ...: an action in a message.
 std::string describe(mlir::Operation *op);

@@ -30,9 +30,9 @@ def Exec_AccessModeAttr : EnumAttr<Exec_Dialect, Exec_AccessMode, "access"> {
 
 def Exec_PartAttr : AttrDef<Exec_Dialect, "Part"> {
   let mnemonic = "part";
-  let summary = "a phase of a block of the model";
-  let parameters = (ins "int64_t":$block, EnumParameter<Dsopt_Phase>:$phase);
-  let assemblyFormat = "`<` $block $phase `>`";
+  let summary = "a phase of a block of the model, or one of the parts that collectives on values cut it in";
+  let parameters = (ins "int64_t":$block, EnumParameter<Dsopt_Phase>:$phase, DefaultValuedParameter<"int64_t", "0">:$part);
+  let assemblyFormat = "`<` $block $phase (`part` $part^)? `>`";
 }
 
 def Exec_RefAttr : AttrDef<Exec_Dialect, "Ref"> {
@@ -258,7 +258,7 @@ def Exec_GatherOp : Exec_Collective<"gather"> {
   let summary = "all-gather: `slice` of each member, `bytes` long, in their order into `target`";
   let description = [{
     `slice` may be this rank's part of `target` itself. `order` counts the
-    collectives of a program; `traffic` names the traffic (all_gather or tied).
+    collectives of a program; `traffic` names the traffic (all_gather, tied or tensor_parallel).
     With another type on the `wire` it is no action yet: `expand-collectives`
     writes those that it is made of, whose bytes stand `for` more.
   }];
@@ -312,17 +312,18 @@ def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
   let description = [{
     `source` holds `bytes` for each member, in their order; `target` gets what each
     of them has for this rank. The two are of different buffers. The bytes may stand `for`
-    more, as those of a gather.
+    more, as those of a gather. `traffic` is all_to_all or tensor_parallel.
   }];
   let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, OptionalAttr<I64Attr>:$logical,
+                       DefaultValuedAttr<Exec_Traffic, "::dsopt::exec::Traffic::AllToAll">:$traffic,
                        I64Attr:$order, FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
   let builders = [OpBuilder<(ins "::mlir::Type":$event, "RefAttr":$source, "RefAttr":$target, "int64_t":$bytes,
       "int64_t":$order, "::llvm::StringRef":$communicator, "::llvm::StringRef":$stream), [{
-    build($_builder, $_state, event, source, target, bytes, /*logical=*/::mlir::IntegerAttr(), order, communicator,
-          stream);
+    build($_builder, $_state, event, source, target, bytes, /*logical=*/::mlir::IntegerAttr(), Traffic::AllToAll,
+          order, communicator, stream);
   }]>];
   let assemblyFormat = [{
-    custom<Ref>($source) `to` custom<Ref>($target) `bytes` $bytes (`for` $logical^)? `order` $order `over` $communicator `on` $stream attr-dict
+    custom<Ref>($source) `to` custom<Ref>($target) `bytes` $bytes (`for` $logical^)? ($traffic^)? `order` $order `over` $communicator `on` $stream attr-dict
   }];
   let hasVerifier = 1;
 }

@@ -37,6 +37,8 @@ inline constexpr llvm::StringLiteral kForwardFunction = "forward", kMicroBatchFu
 /// and what it is.
 /// The block (i64) an operation or function belongs to.
 inline constexpr llvm::StringLiteral kBlockAttr = "graph.block";
+/// On a segment: which of the parts of its block and phase it is, from 0 (i64); absent: the first.
+inline constexpr llvm::StringLiteral kPartAttr = "graph.part";
 /// F, B or W of a training step, E of an evaluation (graph::PhaseAttr).
 inline constexpr llvm::StringLiteral kPhaseAttr = "graph.phase";
 /// On a kernel function: what its loop runs over (graph::IterationAttr).

@@ -2,6 +2,7 @@
 #ifndef DSOPT_DIALECT_GRAPH_SYMBOLS_H
 #define DSOPT_DIALECT_GRAPH_SYMBOLS_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
 
 namespace dsopt::graph {
@@ -9,6 +10,8 @@ namespace dsopt::graph {
 /// Models choose their parameters' names, and know nothing of what the compiler calls its functions and
 /// programs.
 void makeWay(mlir::SymbolTable &symbols, llvm::StringRef symbol);
+/// Names of parameters that others are `part_of`: nothing reads them, parts are trained in their place.
+llvm::DenseSet<mlir::StringAttr> findWholes(mlir::ModuleOp module);
 } // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_SYMBOLS_H

@@ -1,0 +1,23 @@
+//===- Passes.h - values and parameters over tensor shards ------*- C++ -*-===//
+#ifndef DSOPT_TRANSFORMS_PLACE_PASSES_H
+#define DSOPT_TRANSFORMS_PLACE_PASSES_H
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir {
+class DialectRegistry;
+}
+
+namespace dsopt {
+#define GEN_PASS_DECL
+#include "dsopt/Transforms/Place/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "dsopt/Transforms/Place/Passes.h.inc"
+
+/// Attaches what passes ask of collectives on values: gradients, costs, and what is left of them in kernels.
+void registerValueCollectives(mlir::DialectRegistry &registry);
+} // namespace dsopt
+
+#endif // DSOPT_TRANSFORMS_PLACE_PASSES_H

@@ -1,0 +1,43 @@
+//===- Passes.td - values and parameters over tensor shards -----*- tablegen -*-===//
+
+#ifndef DSOPT_TRANSFORMS_PLACE_PASSES
+#define DSOPT_TRANSFORMS_PLACE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PlaceValues : Pass<"place-values", "::mlir::ModuleOp"> {
+  let summary = "cut products and what lies between them into tensor shards";
+  let description = [{
+    Input: `@forward` in blocks, and the options `tensor_shards` (T) and `tp` of `dsopt.options`. From each
+    product with a parameter whose columns T divides, the cut is followed through the operations that read
+    them, by the loops that they have (upstream's ShardingInterface), until products and sums over the cut
+    dimension end it: Megatron's columns then rows, heads of attention, gates. What lies between becomes one
+    copy for each of the T / tp shards of a rank, so that each shard is computed by itself, with extents that
+    no degree changes: all degrees have the same bits. The pieces of a sum are added by `graph.tree_add` on
+    a rank and `dist.all_reduce` between them; a whole value that shards read is `dist.shared`. Each shard of a
+    parameter is a parameter, `part_of` the whole, which nothing reads any more. What cannot be cut is
+    left as it is; with T 1 everything is.
+
+    ```mlir
+    %w1 = graph.read @w1 : tensor<256x64xf32>
+    %h = graph.matmul %x, %w1 {transpose_b} : ... -> tensor<8x256xf32>
+    %a = graph.gelu %h : ...
+    %w2 = graph.read @w2 : tensor<64x256xf32>
+    %y = graph.matmul %a, %w2 {transpose_b} : ... -> tensor<8x64xf32>
+    // becomes, with T 2 and tp 2
+    %xs = dist.shared %x over [tp] : tensor<8x64xf32> 1
+    %w1 = graph.read @w1.shard.0 : tensor<128x64xf32>
+    %h = graph.matmul %xs, %w1 {transpose_b} : ... -> tensor<8x128xf32>
+    %a = graph.gelu %h : ...
+    %w2 = graph.read @w2.shard.0 : tensor<64x128xf32>
+    %p = graph.matmul %a, %w2 {transpose_b} : ... -> tensor<8x64xf32>
+    %y = dist.all_reduce %p over [tp] : tensor<8x64xf32>
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect", "::dsopt::dist::DistDialect"];
+  let options = [
+    Option<"shards", "shards", "int64_t", /*default=*/"0", "tensor shards; 0: the module's option tensor_shards">,
+    Option<"ranks", "ranks", "int64_t", /*default=*/"0", "tensor-parallel ranks; 0: the module's option tp">];
+}
+
+#endif // DSOPT_TRANSFORMS_PLACE_PASSES

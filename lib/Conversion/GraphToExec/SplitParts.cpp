@@ -1,0 +1,246 @@
+//===- SplitParts.cpp - cut functions of blocks at collectives ------------===//
+//
+// What a collective on values needs runs before it, what needs its result behind it: a function becomes one for
+// each of these parts, and the collectives stand between their runs.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Conversion/Passes.h"
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Graph/Layouts.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_SPLITPARTS
+#include "dsopt/Conversion/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+/// Whether each part makes the operation's value itself.
+bool isMadeInPlace(Operation *op) {
+  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<graph::ReadOp>(op));
+}
+
+struct Part {
+  SmallVector<Operation *> ops;
+  SmallVector<dist::AllReduceOp> collectives; ///< behind it, in order
+  func::FuncOp function;
+  IRMapping values;
+  SmallVector<Value> inputs;      ///< of the whole function
+  llvm::SetVector<Value> results; ///< of the whole function
+};
+
+class PartSplitter {
+public:
+  PartSplitter(func::FuncOp function, SymbolTable &symbols) : function(function), symbols(symbols) {}
+  LogicalResult split();
+  void replace(graph::RunOp run);
+
+private:
+  LogicalResult findLevels();
+  int64_t levelBehind(Value value) const;
+  LogicalResult require(Part &part, Value value, OpBuilder &builder);
+  LogicalResult fill(Part &part, int64_t number);
+  void need(Value value);
+  void close(Part &part);
+
+  func::FuncOp function;
+  SymbolTable &symbols;
+  llvm::DenseMap<Operation *, int64_t> levels;
+  std::vector<Part> parts;
+};
+} // namespace
+
+/// The first part that can read a value.
+int64_t PartSplitter::levelBehind(Value value) const {
+  Operation *op = graph::storageOf(value).getDefiningOp();
+  if (!op || isMadeInPlace(op))
+    return 0;
+  return levels.lookup(op) + isa<dist::AllReduceOp>(op);
+}
+
+LogicalResult PartSplitter::findLevels() {
+  int64_t most = llvm::range_size(function.getBody().getOps<dist::AllReduceOp>());
+  for (bool changes = true; changes;) {
+    changes = false;
+    auto raise = [&](Operation *op, int64_t level) {
+      int64_t &known = levels[op];
+      changes |= known < level;
+      known = std::max(known, level);
+    };
+    for (Operation &op : function.front().without_terminator()) {
+      if (isMadeInPlace(&op) || graph::isReadView(&op))
+        continue;
+      for (Value operand : op.getOperands())
+        raise(&op, levelBehind(operand));
+      if (levels[&op] > most)
+        return op.emitOpError("writes into the bytes of what is made behind a collective that reads it");
+      // What is written into another value's bytes is written where that is made.
+      if (graph::isWriteView(&op))
+        for (Value operand : op.getOperands())
+          if (Operation *source = graph::storageOf(operand).getDefiningOp(); source && !isMadeInPlace(source))
+            raise(source, levels[&op]);
+    }
+  }
+  return success();
+}
+
+/// Makes a value of the whole available in a part.
+LogicalResult PartSplitter::require(Part &part, Value value, OpBuilder &builder) {
+  if (part.values.contains(value))
+    return success();
+  Operation *op = value.getDefiningOp();
+  if (isMadeInPlace(op)) {
+    builder.clone(*op, part.values);
+    return success();
+  }
+  if (graph::isReadView(op)) {
+    if (failed(require(part, op->getOperand(0), builder)))
+      return failure();
+    builder.clone(*op, part.values);
+    return success();
+  }
+  part.inputs.push_back(value);
+  part.values.map(value, part.function.front().addArgument(value.getType(), value.getLoc()));
+  need(value);
+  return success();
+}
+
+/// The part that computes a value returns it.
+void PartSplitter::need(Value value) {
+  Operation *op = graph::storageOf(value).getDefiningOp();
+  if (op && !isMadeInPlace(op) && !isa<dist::AllReduceOp>(op))
+    parts[levels.lookup(op)].results.insert(value);
+}
+
+LogicalResult PartSplitter::fill(Part &part, int64_t number) {
+  std::string name = function.getName().str() + (number ? "." + std::to_string(number) : "");
+  OpBuilder builder(function);
+  part.function = func::FuncOp::create(builder, function.getLoc(), name, builder.getFunctionType({}, {}));
+  part.function.setVisibility(function.getVisibility());
+  part.function->setDiscardableAttrs(function->getDiscardableAttrDictionary());
+  builder.setInsertionPointToEnd(part.function.addEntryBlock());
+  for (Operation *op : part.ops) {
+    for (Value operand : op->getOperands())
+      if (failed(require(part, operand, builder)))
+        return failure();
+    builder.clone(*op, part.values);
+  }
+  return success();
+}
+
+void PartSplitter::close(Part &part) {
+  OpBuilder builder = OpBuilder::atBlockEnd(&part.function.front());
+  SmallVector<Value> returned;
+  for (Value value : part.results) {
+    // A collective takes what lies under another shape: it is shown here, before the end.
+    if (!part.values.contains(value))
+      (void)require(part, value, builder);
+    returned.push_back(part.values.lookup(value));
+  }
+  func::ReturnOp::create(builder, function.getLoc(), returned);
+  part.function.setType(
+      builder.getFunctionType(part.function.front().getArgumentTypes(), ValueRange(returned).getTypes()));
+}
+
+LogicalResult PartSplitter::split() {
+  if (failed(findLevels()))
+    return failure();
+  for (Operation &op : function.front().without_terminator()) {
+    if (isMadeInPlace(&op) || graph::isReadView(&op))
+      continue;
+    size_t level = levels.lookup(&op);
+    if (parts.size() <= level)
+      parts.resize(level + 1);
+    if (auto collective = dyn_cast<dist::AllReduceOp>(op))
+      parts[level].collectives.push_back(collective);
+    else
+      parts[level].ops.push_back(&op);
+  }
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    if (!part.ops.empty() && failed(fill(part, number)))
+      return failure();
+    for (dist::AllReduceOp collective : part.collectives) {
+      std::optional<graph::Layout> layout = graph::locate(collective.getValue()).layout;
+      Operation *source = graph::storageOf(collective.getValue()).getDefiningOp();
+      bool isHere = source && !isMadeInPlace(source) && !isa<dist::AllReduceOp>(source);
+      if (!layout || !layout->isContiguous() || (!isHere && graph::isReadView(collective.getValue().getDefiningOp())))
+        return collective.emitOpError("takes what does not lie by itself, expected a value that its block makes");
+      need(collective.getValue());
+    }
+  }
+  for (Value value : function.front().getTerminator()->getOperands())
+    need(value);
+  for (Part &part : parts) {
+    llvm::DenseSet<Value> roots;
+    for (Value value : part.results)
+      if (!roots.insert(graph::storageOf(value)).second)
+        return function.emitError("hands on one value under two shapes");
+    if (part.function)
+      close(part);
+  }
+  symbols.remove(function);
+  for (Part &part : parts)
+    if (part.function)
+      symbols.insert(part.function);
+  return success();
+}
+
+/// Runs the parts, with the collectives between them.
+void PartSplitter::replace(graph::RunOp run) {
+  OpBuilder builder(run);
+  IRMapping values;
+  values.map(function.getArguments(), run.getInputs());
+  for (Part &part : parts) {
+    if (part.function) {
+      auto inputs = llvm::map_to_vector(part.inputs, [&](Value value) { return values.lookup(value); });
+      auto own = graph::RunOp::create(builder, run.getLoc(), part.function.getResultTypes(),
+                                      part.function.getSymName(), inputs);
+      own->setDiscardableAttrs(run->getDiscardableAttrDictionary());
+      for (auto [value, result] : llvm::zip_equal(part.results, own.getOutputs()))
+        values.map(value, result);
+    }
+    for (dist::AllReduceOp collective : part.collectives)
+      values.map(collective.getResult(),
+                 dist::AllReduceOp::create(builder, collective.getLoc(), values.lookup(collective.getValue()),
+                                           collective.getAxes())
+                     .getResult());
+  }
+  for (auto [result, value] : llvm::zip_equal(run.getOutputs(), function.front().getTerminator()->getOperands()))
+    result.replaceAllUsesWith(values.lookup(value));
+  run.erase();
+}
+
+LogicalResult dsopt::splitParts(ModuleOp module) {
+  SymbolTable symbols(module);
+  llvm::MapVector<func::FuncOp, SmallVector<graph::RunOp>> runs;
+  for (auto function : module.getOps<func::FuncOp>())
+    function.walk([&](graph::RunOp run) {
+      auto callee = symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr());
+      if (callee && !callee.isExternal() && !callee.getBody().getOps<dist::AllReduceOp>().empty())
+        runs[callee].push_back(run);
+    });
+  for (auto &[function, all] : runs) {
+    PartSplitter splitter(function, symbols);
+    if (failed(splitter.split()))
+      return failure();
+    for (graph::RunOp run : all)
+      splitter.replace(run);
+    func::FuncOp(function).erase();
+  }
+  return success();
+}
+
+namespace {
+struct SplitParts : dsopt::impl::SplitPartsBase<SplitParts> {
+  void runOnOperation() override {
+    if (failed(splitParts(getOperation())))
+      signalPassFailure();
+  }
+};
+} // namespace

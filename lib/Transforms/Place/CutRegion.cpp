@@ -1,0 +1,180 @@
+//===- CutRegion.cpp - operations that one cut goes through ---------------===//
+
+#include "CutRegion.h"
+
+#include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
+
+using namespace mlir;
+using namespace dsopt;
+using mlir::shard::ReductionKind;
+
+namespace {
+ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+/// Dimensions of two shapes of equal elements that begin and end together.
+struct Segment {
+  int64_t begin, end; ///< of the first shape
+  int64_t otherBegin, otherEnd;
+};
+
+/// The segment of `from` that has `dim`, and its counterpart in `to`.
+std::optional<Segment> segmentOf(ArrayRef<int64_t> from, ArrayRef<int64_t> to, int64_t dim) {
+  int64_t i = 0, j = 0, rank = from.size(), other = to.size();
+  while (i < rank && j < other) {
+    Segment segment{i, i + 1, j, j + 1};
+    int64_t left = from[i++], right = to[j++];
+    while (left != right) {
+      if (left < right && i < rank)
+        left *= from[i++];
+      else if (right < left && j < other)
+        right *= to[j++];
+      else
+        return std::nullopt;
+    }
+    segment.end = i;
+    segment.otherEnd = j;
+    if (segment.begin <= dim && dim < segment.end)
+      return segment;
+  }
+  return std::nullopt;
+}
+
+/// The cut of the same elements under another shape.
+std::optional<ShardCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t> to, ShardCut cut, int64_t shards) {
+  std::optional<Segment> segment = segmentOf(from, to, cut.dim);
+  if (!segment)
+    return std::nullopt;
+  int64_t parts = cut.parts;
+  for (int64_t dim = segment->begin; dim < cut.dim; ++dim)
+    parts *= from[dim];
+  for (int64_t dim = segment->otherBegin; dim < segment->otherEnd; ++dim) {
+    int64_t size = to[dim];
+    if (size % parts == 0 && (size / parts) % shards == 0)
+      return ShardCut{dim, parts};
+    if (parts % size)
+      return std::nullopt;
+    parts /= size;
+  }
+  return std::nullopt;
+}
+} // namespace
+
+bool CutRegion::fail(Operation *op, const Twine &reason) {
+  why = ("'" + op->getName().getStringRef() + "' " + reason).str();
+  return false;
+}
+
+std::optional<ShardCut> CutRegion::cutOf(Value value) const {
+  auto it = cuts.find(value);
+  return it == cuts.end() ? std::nullopt : std::optional(it->second);
+}
+
+bool CutRegion::assign(Value value, ShardCut cut) {
+  auto [it, isNew] = cuts.try_emplace(value, cut);
+  Operation *op = value.getDefiningOp();
+  if (!isNew)
+    return it->second == cut || fail(op ? op : *value.user_begin(), "would be cut in two ways");
+  int64_t size = shapeOf(value)[cut.dim];
+  if (size % cut.parts || (size / cut.parts) % shards) {
+    why = (Twine(size) + (cut.parts > 1 ? " in " + Twine(cut.parts) + " parts" : Twine()) +
+           " are not divided by " + Twine(shards))
+              .str();
+    return false;
+  }
+  if (!op) {
+    why = "an input would be cut";
+    return false;
+  }
+  open.push_back(op);
+  open.insert(open.end(), value.user_begin(), value.user_end());
+  return true;
+}
+
+bool CutRegion::grow(Value value, ShardCut cut) {
+  if (!assign(value, cut))
+    return false;
+  while (!open.empty()) {
+    Operation *op = open.front();
+    open.pop_front();
+    ops.insert(op);
+    if (!visit(op))
+      return false;
+  }
+  return true;
+}
+
+bool CutRegion::visit(Operation *op) {
+  if (isa<graph::ReadOp>(op))
+    return true;
+  if (auto constant = dyn_cast<graph::ConstantOp>(op))
+    return isa<SplatElementsAttr>(constant.getValue()) || fail(op, "is a constant that would be cut");
+  if (op->hasTrait<OpTrait::IsTerminator>()) {
+    why = "a result would be cut";
+    return false;
+  }
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+    return visitReshape(reshape);
+  if (auto slice = dyn_cast<graph::SliceOp>(op))
+    return visitSlice(slice);
+  return visitLoops(op);
+}
+
+bool CutRegion::visitReshape(graph::ReshapeOp op) {
+  Value input = op.getInput(), result = op.getResult();
+  std::optional<ShardCut> known = cutOf(input), other = cutOf(result);
+  bool forward = known.has_value();
+  Value from = forward ? input : result, to = forward ? result : input;
+  std::optional<ShardCut> cut = throughReshape(shapeOf(from), shapeOf(to), forward ? *known : *other, shards);
+  return cut ? assign(to, *cut) : fail(op, "merges what is cut with what is not");
+}
+
+bool CutRegion::visitSlice(graph::SliceOp op) {
+  Value input = op.getInput(), result = op.getResult();
+  std::optional<ShardCut> known = cutOf(input), other = cutOf(result);
+  bool forward = known.has_value();
+  ShardCut cut = forward ? *known : *other;
+  int64_t size = shapeOf(input)[cut.dim], taken = shapeOf(result)[cut.dim], start = op.getStarts()[cut.dim];
+  if (size == taken && op.getSteps()[cut.dim] == 1)
+    return assign(forward ? result : input, cut);
+  // Of parts that are cut alike some are taken whole.
+  int64_t unit = (forward ? size : taken) / cut.parts;
+  if (op.getSteps()[cut.dim] != 1 || size % unit || taken % unit || start % unit) {
+    if (taken > 0 && size % taken == 0 && start % taken == 0)
+      wished.push_back(size / taken);
+    return fail(op, "takes part of what is cut");
+  }
+  return forward ? assign(result, {cut.dim, taken / unit}) : assign(input, {cut.dim, size / unit});
+}
+
+bool CutRegion::visitLoops(Operation *op) {
+  auto loops = dyn_cast<shard::ShardingInterface>(op);
+  if (!loops)
+    return fail(op, "says no loops that could be cut");
+  SmallVector<AffineMap> maps = loops.getIndexingMaps();
+  SmallVector<utils::IteratorType> types = loops.getLoopIteratorTypes();
+  SmallVector<ReductionKind> kinds = loops.getReductionLoopIteratorKinds();
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  std::optional<unsigned> loop;
+  int64_t parts = 1;
+  for (auto [value, map] : llvm::zip_equal(values, maps))
+    if (std::optional<ShardCut> cut = cutOf(value)) {
+      unsigned found = map.getDimPosition(cut->dim);
+      if (loop && (*loop != found || parts != cut->parts))
+        return fail(op, "would be cut in two ways");
+      loop = found;
+      parts = cut->parts;
+    }
+  if (types[*loop] == utils::IteratorType::reduction) {
+    unsigned before = llvm::count(ArrayRef(types).take_front(*loop), utils::IteratorType::reduction);
+    bool isFloat = isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
+    if (kinds[before] != ReductionKind::Sum || !isFloat || op->getNumResults() != 1)
+      return fail(op, "sees whole what would be cut");
+    sumOps.insert(op);
+  }
+  for (auto [value, map] : llvm::zip_equal(values, maps))
+    for (auto [dim, expr] : llvm::enumerate(map.getResults()))
+      if (cast<AffineDimExpr>(expr).getPosition() == *loop && !assign(value, {(int64_t)dim, parts}))
+        return false;
+  return true;
+}

@@ -1,0 +1,48 @@
+//===- ShardWriter.h - a region as its tensor shards ------------*- C++ -*-===//
+//
+// What a CutRegion found becomes one copy for each shard of a rank. Private to this folder.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_PLACE_SHARDWRITER_H
+#define DSOPT_LIB_TRANSFORMS_PLACE_SHARDWRITER_H
+
+#include "CutRegion.h"
+#include "dsopt/Dialect/Dist/Dist.h"
+
+namespace dsopt {
+
+/// Adds the pieces that neighbouring shards have of a sum: those of this rank as a tree, then those of the
+/// ranks. The operations are tagged as `like` is.
+mlir::Value addPieces(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange pieces,
+                      dist::AxesAttr axes);
+
+class ShardWriter {
+public:
+  /// `shards` in all, over `ranks`.
+  ShardWriter(mlir::ModuleOp module, int64_t shards, int64_t ranks);
+  void write(const CutRegion &region);
+
+private:
+  using Shards = llvm::SmallVector<mlir::Value, 4>;
+  void writeOp(mlir::Operation *op);
+  void writeRead(graph::ReadOp read);
+  void writeSum(mlir::Operation *op, const Shards &pieces);
+  Shards operandOf(mlir::Operation *op, mlir::Value value);
+  llvm::ArrayRef<graph::ParameterOp> parametersOf(graph::ReadOp read, ShardCut cut);
+  mlir::RankedTensorType local(mlir::Type type, ShardCut cut) const;
+
+  mlir::ModuleOp module;
+  mlir::SymbolTable symbols;
+  mlir::OpBuilder builder;
+  int64_t shards, ranks, mine; ///< of a rank
+  dist::AxesAttr axes;
+  const CutRegion *region = nullptr;
+  llvm::DenseMap<mlir::Value, Shards> values;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Attribute>, Shards> shared; ///< whole values, by block
+  llvm::DenseMap<mlir::Attribute, llvm::SmallVector<graph::ParameterOp, 4>> parameters;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_PLACE_SHARDWRITER_H

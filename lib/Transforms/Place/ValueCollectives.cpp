@@ -1,0 +1,54 @@
+//===- ValueCollectives.cpp - what passes ask of collectives on values ----===//
+
+#include "ShardWriter.h"
+#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Transforms/Place/Passes.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+/// Each rank has the sum, and what it does with it all do alike: so has the gradient.
+struct AllReduceGradient
+    : DifferentiableOpInterface::ExternalModel<AllReduceGradient, dist::AllReduceOp> {
+  LogicalResult buildGradient(Operation *, OpBuilder &, ValueRange resultGrads, ArrayRef<bool> needed,
+                              MutableArrayRef<Value> operandGrads) const {
+    if (needed[0])
+      operandGrads[0] = resultGrads[0];
+    return success();
+  }
+};
+
+/// What shards have of the gradient of a whole value are pieces of it.
+struct SharedGradient : DifferentiableOpInterface::ExternalModel<SharedGradient, dist::SharedOp> {
+  LogicalResult buildGradient(Operation *op, OpBuilder &builder, ValueRange resultGrads,
+                              ArrayRef<bool> needed, MutableArrayRef<Value> operandGrads) const {
+    if (!needed[0])
+      return success();
+    if (llvm::is_contained(resultGrads, Value()))
+      return op->emitOpError("has a gradient of some shards only, expected all of them to be alike");
+    operandGrads[0] =
+        addPieces(builder, op->getLoc(), resultGrads, cast<dist::SharedOp>(op).getAxes());
+    return success();
+  }
+};
+
+/// In kernels it is the value.
+struct SharedDecomposition : DecomposableOpInterface::ExternalModel<SharedDecomposition, dist::SharedOp> {
+  SmallVector<Value> decompose(Operation *op, OpBuilder &) const {
+    return SmallVector<Value>(op->getNumResults(), op->getOperand(0));
+  }
+};
+
+/// Additions are counted where they are made: by the executor.
+template <typename Op> struct NoCost : CostedOpInterface::ExternalModel<NoCost<Op>, Op> {
+  int64_t getFlops(Operation *) const { return 0; }
+};
+} // namespace
+
+void dsopt::registerValueCollectives(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, dist::DistDialect *) {
+    dist::AllReduceOp::attachInterface<AllReduceGradient, NoCost<dist::AllReduceOp>>(*context);
+    dist::SharedOp::attachInterface<SharedGradient, SharedDecomposition, NoCost<dist::SharedOp>>(*context);
+  });
+}
