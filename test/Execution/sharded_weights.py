@@ -50,8 +50,7 @@ def sharded(text):
         reads = ""
         for shard in range(SHARDS):
             attributes = f'name = "{name}", part_of = @{name}, part_begin = {shard * length} : i64, part_runs = {runs}'
-            own = re.sub(r"@\S+ : tensor<\S+>", f"@{name}.shard.{shard} : {of}", declared, count=1)
-            shards += own.replace("{", f"{{{attributes}, ", 1) if "{" in own else own.rstrip("\n") + f" {{{attributes}}}\n"
+            shards += f'graph.parameter @{name}.shard.{shard} : {of} from "" at 0 bytes {4 * int(np.prod(cut))} {{{attributes}}}\n'
             reads += f"%{name}_{shard} = graph.read @{name}.shard.{shard} : {of}\n%{name}_{shard}a = graph.reshape %{name}_{shard} : ({of}) -> {apart}\n"
         parts, types = ", ".join(f"%{name}_{shard}a" for shard in range(SHARDS)), ", ".join([apart] * SHARDS)
         reads += f"%{name}_j = graph.concat {parts} {{axis = {dim + 1} : i64}} : ({types}) -> {joined}\n"

@@ -6,8 +6,8 @@
 // CHECK-DAG: dist.bucket @b0 : f32 of [0] [#dist.range<@b, 0, 10>] elements 64 padded 128 over [edp, ep, sp] zero 3
 // CHECK-DAG: dist.bucket @tied.e.shard.0 : f32 of [0, 1] [#dist.range<@e.shard.0, 0, 64>] elements 64 padded 128 over [edp, ep, sp] distinct over [tp] zero 3
 graph.parameter @w : tensor<10x10xf32> from "m" at 0 bytes 400
-graph.parameter @w.shard.0 : tensor<10x5xf32> from "m" at 0 bytes 400 {name = "w", part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<5 every 10 step 10>}
-graph.parameter @w.shard.1 : tensor<10x5xf32> from "m" at 0 bytes 400 {name = "w", part_of = @w, part_begin = 5 : i64, part_runs = #graph.runs<5 every 10 step 10>}
+graph.parameter @w.shard.0 : tensor<10x5xf32> from "m" at 0 bytes 200 {name = "w", part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<5 every 10 step 10>}
+graph.parameter @w.shard.1 : tensor<10x5xf32> from "m" at 0 bytes 200 {name = "w", part_of = @w, part_begin = 5 : i64, part_runs = #graph.runs<5 every 10 step 10>}
 graph.parameter @b : tensor<10xf32> from "m" at 400 bytes 40
 graph.parameter @e : tensor<64xf32> from "m" at 440 bytes 256
 graph.parameter @e.shard.0 : tensor<64xf32> from "m" at 440 bytes 256 {name = "e", part_of = @e, part_begin = 0 : i64, part_runs = #graph.runs<64 every 64 step 64>}

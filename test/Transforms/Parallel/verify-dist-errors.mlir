@@ -405,7 +405,7 @@ dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>] e
 // -----
 
 graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
-graph.parameter @w.shard.0 : tensor<8x4xf32> from "m" at 0 bytes 256 {part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 4>}
+graph.parameter @w.shard.0 : tensor<8x4xf32> from "m" at 0 bytes 128 {part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 4>}
 // expected-error@+1 {{holds @w.shard.0, of which ranks along tp have shards: expected it to be distinct over [tp]}}
 dist.bucket @b : f32 of [0] [#dist.range<@w.shard.0, 0, 32>] elements 64 padded 64 over [edp, ep, sp] zero 0
 
