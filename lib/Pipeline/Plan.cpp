@@ -111,11 +111,11 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   accumulate = options::accumulate(module).value_or(stage < 2 ? "local" : "sharded");
   schedule = options::schedule(module);
   for (auto parameter : module.getOps<graph::ParameterOp>())
-    if (int64_t elements = graph::numElements(parameter.getType()); parameter.getPartOf()) {
+    if (int64_t elements = graph::numElements(parameter.getType()); !parameter.getPartOf()) {
+      parameters += elements;
+    } else if (!parameter.getPartRuns()) {
       ++tiles;
       largestTile = std::max(largestTile, elements);
-    } else {
-      parameters += elements;
     }
   if (auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));
       given && given.contains("save-async"))

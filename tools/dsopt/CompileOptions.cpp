@@ -111,11 +111,6 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
   };
   layout.pp = get("pp", 1);
   layout.tp = get("tp", 1);
-  layout.tensorShards = get("tensor-shards", layout.tp);
-  if (int64_t each = layout.tensorShards / layout.tp;
-      layout.tp > 1 && (layout.tensorShards % layout.tp || (each & (each - 1))))
-    throw Error(1, "-tensor-shards=" + str(layout.tensorShards) + " over -tp=" + str(layout.tp) +
-                       ": expected -tp times a power of two");
   int64_t others = layout.pp * layout.tp;
   layout.dp = get("dp", launcher.worldSize ? std::max<int64_t>(1, launcher.worldSize / others) : 1);
   layout.zero = get("zero", 0);
@@ -128,6 +123,13 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
     throw Error(1, "-micro-batch-size=" + options.text("micro-batch-size") +
                        ", but the model's inputs have " + str(layout.rows) + " rows");
   std::optional<runtime::Manifest> resumed = resumedManifest(options, layout.dp);
+  layout.tensorShards = get("tensor-shards", resumed ? resumed->T : layout.tp);
+  if (int64_t each = layout.tensorShards / layout.tp;
+      layout.tp > 1 && (layout.tensorShards % layout.tp || (each & (each - 1))))
+    throw Error(
+        1, "-tensor-shards=" + str(layout.tensorShards) +
+               (resumed && !options.has("tensor-shards") ? ", as the checkpoint of -resume has them," : "") +
+               " over -tp=" + str(layout.tp) + ": expected -tp times a power of two");
   layout.microBatches = get("micro-batches", resumed ? resumed->K / layout.dp : layout.pp);
   if (options.has("global-batch")) {
     if (!layout.rows)

@@ -41,12 +41,12 @@ void checkCommunicators(const Program &p) {
 }
 
 /// All of a parameter lies somewhere, once.
-/// The shards of a rank are neighbours: of each group of as many runs as there are shards, each has the one that
-/// its number says.
+/// The shards of a rank are neighbours: of each group of as many runs as there are shards, each has the one
+/// that its number says.
 void checkShards(const Program &p, const Parameter &parameter) {
   const std::vector<Part> &parts = parameter.parts;
-  int64_t mine = static_cast<int64_t>(parts.size()), shards = mine * p.grid.size(Axis::tp), run = parts[0].run,
-          each = elementsOf(parameter) / shards;
+  int64_t mine = static_cast<int64_t>(parts.size()), shards = mine * p.grid.size(Axis::tp),
+          run = parts[0].run, each = elementsOf(parameter) / shards;
   for (int64_t i = 0; i < mine; ++i) {
     const Part &part = parts[i];
     if (part.run < 1 || part.run != run || each % run || part.begin != i * run || part.step != mine * run ||
@@ -72,10 +72,11 @@ void checkParts(const Program &p, const Parameter &parameter) {
     checkIndex(part.bucket, p.buckets.size(), "bucket of a part of " + where);
     if (part.isShard() != isShard || p.buckets[part.bucket].distinct != isShard)
       bad(where + " has a " + (part.isShard() ? "shard" : "tile") + " in bucket '" +
-          p.buckets[part.bucket].name + "', expected shards in buckets that are distinct, nothing else there");
+          p.buckets[part.bucket].name +
+          "', expected shards in buckets that are distinct, nothing else there");
     int64_t room = p.buckets[part.bucket].elements;
-    if ((part.begin != end && !isShard) || part.elements < 1 || part.elements > room || part.bucket_offset < 0 ||
-        part.bucket_offset > room - part.elements)
+    if ((part.begin != end && !isShard) || part.elements < 1 || part.elements > room ||
+        part.bucket_offset < 0 || part.bucket_offset > room - part.elements)
       bad("a part of " + where + " has " + std::to_string(part.elements) + " elements from " +
           std::to_string(part.begin) + " on, at " + std::to_string(part.bucket_offset) + " in a bucket of " +
           std::to_string(room) + ", expected those from " + std::to_string(end) + " on inside of it");

@@ -121,9 +121,9 @@ void readParameter(const Json &json, Parameter &p, const std::string &where) {
 }
 
 void readBucket(const Json &json, Bucket &bucket, const std::string &where) {
-  Reader(json, where)("name", bucket.name)("type", bucket.type)("elements", bucket.elements)(
-      "padded", bucket.padded)("trainable", bucket.trainable)("tied", bucket.tied)("distinct", bucket.distinct)(
-      "owner", bucket.owner)
+  Reader(json, where)("name", bucket.name)("type", bucket.type)("elements", bucket.elements)("padded",
+                                                                                             bucket.padded)(
+      "trainable", bucket.trainable)("tied", bucket.tied)("distinct", bucket.distinct)("owner", bucket.owner)
       .list("groups", bucket.groups, [](const Json &json, Group &group, const std::string &where) {
         Reader(json, where)("begin", group.begin)("end", group.end)("lr_scale", group.lr_scale)(
             "decay_scale", group.decay_scale);
@@ -331,13 +331,13 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   p.grid = Grid(axes);
   reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
       "target", p.target)("arch", p.arch)("features", p.features)("zero", p.zero)("threads", p.threads)(
-      "K", p.K)("V", p.V)("M", p.M)("T", p.T)("micro_batch_size", p.micro_batch_size)("accumulate", p.accumulate)(
-      "schedule", p.schedule)("precision", p.precision)("gradient_type", p.gradient_type)("optimizer",
-                                                                                          p.optimizer)(
-      "matmul_precision", p.matmul_precision)("gather_type", p.gather_type)("reduce_type", p.reduce_type)(
-      "compress_gradients", p.compress_gradients)("gemm_table", p.gemm_table)("node_size", p.node_size)(
-      "clip", p.clip)("delayed_update", p.delayed_update)("freeze_step", p.freeze_step)("init", p.init)(
-      "flops", p.flops)("bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)("bound", p.bound)
+      "K", p.K)("V", p.V)("M", p.M)("T", p.T)("micro_batch_size", p.micro_batch_size)(
+      "accumulate", p.accumulate)("schedule", p.schedule)("precision", p.precision)(
+      "gradient_type", p.gradient_type)("optimizer", p.optimizer)("matmul_precision", p.matmul_precision)(
+      "gather_type", p.gather_type)("reduce_type", p.reduce_type)("compress_gradients", p.compress_gradients)(
+      "gemm_table", p.gemm_table)("node_size", p.node_size)("clip", p.clip)(
+      "delayed_update", p.delayed_update)("freeze_step", p.freeze_step)("init", p.init)("flops", p.flops)(
+      "bubble", p.bubble)("trains", p.trains)("defaults", p.defaults)("bound", p.bound)
       .list("images", p.images, readImage)
       .list("inputs", p.inputs, readInput)
       .list("metrics", p.metrics, readMetric)

@@ -254,3 +254,13 @@ func.func @f(%x: tensor<64xf32>) {
 
 // expected-error@+1 {{'dist.bucket' op keeps #dist.state<"master" : f32>, expected another name: master is the copy of the parameters}}
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, ep, sp] zero 0 states [#dist.state<"master" : f32>]
+
+// -----
+
+// expected-error@+1 {{is distinct over [ep], expected [tp]}}
+dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp] distinct over [ep] zero 3
+
+// -----
+
+// expected-error@+1 {{is cut over [edp, tp] and distinct over [tp], expected no axis in both}}
+dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, tp] distinct over [tp] zero 3

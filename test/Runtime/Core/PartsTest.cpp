@@ -1,14 +1,15 @@
 //===- PartsTest.cpp - shards of parameters, from files and to them --------===//
 
+#include "Core/Parts.h"
 #include "../Ranks.h"
 #include "Core/Agreement.h"
 #include "Core/InitialValues.h"
-#include "Core/Parts.h"
 #include "Core/Saver.h"
 #include "Toy.h"
 
 #include <filesystem>
 #include <gtest/gtest.h>
+#include <map>
 #include <numeric>
 
 using namespace dsopt::runtime;
@@ -83,8 +84,7 @@ TEST(Parts, AShardIsReadFromTheWhole) {
 TEST(Parts, RunsAreReadTogetherOrApart) {
   Parameter rows = parameterOf("rows", {1000, 4, 16}), few = parameterOf("few", {3, 4, 1 << 18});
   std::vector<float> values(3 << 18);
-  for (auto [parameter, reads, elements] :
-       {std::tuple(&rows, 1, 1000 * 64 - 3 * 16), {&few, 3, 3 << 18}}) {
+  for (auto [parameter, reads, elements] : {std::tuple(&rows, 1, 1000 * 64 - 3 * 16), {&few, 3, 3 << 18}}) {
     Part part = shardOf(*parameter, 1, 1, 2, 2, 1);
     Numbered numbered;
     PartValues(numbered, part, 1).read(*parameter, 0, part.elements, reinterpret_cast<char *>(values.data()));
@@ -196,9 +196,9 @@ void eachElement(const Program &program, const RankInfo &info, const Addresses &
       }
 }
 
-std::vector<int> runSharded(int64_t dp, int64_t tp, bool sliced,
-                            const std::function<int(const Program &, const RankInfo &, const Addresses &,
-                                                    Engine &)> &body) {
+std::vector<int>
+runSharded(int64_t dp, int64_t tp, bool sliced,
+           const std::function<int(const Program &, const RankInfo &, const Addresses &, Engine &)> &body) {
   Program program = shardedProgram(dp, tp, sliced);
   auto group = SharedGroup::create(std::vector<int64_t>(dp * tp, program.positions[0].memories[0].bytes));
   return runRanks(*group, [&](Engine &engine, char *arena) {
@@ -212,7 +212,8 @@ TEST(Parts, AnotherGridReadsWhatOneWrote) {
   Folder folder;
   std::string target = folder.path + "/step-00000001";
   for (auto [dp, tp, sliced] : {std::tuple(1, 1, true), {2, 2, true}, {1, 4, false}, {3, 2, false}}) {
-    for (int status : runSharded(dp, tp, sliced, [&](auto &program, auto &info, auto &addresses, auto &engine) {
+    for (int status :
+         runSharded(dp, tp, sliced, [&](auto &program, auto &info, auto &addresses, auto &engine) {
            eachElement(program, info, addresses, [](size_t i, int64_t state, int64_t element, float &value) {
              value = valueOf(i, state, element);
            });
@@ -240,32 +241,32 @@ TEST(Parts, AnotherGridReadsWhatOneWrote) {
           EXPECT_EQ(wrong, 0) << tensor.name << " of " << dp << " x " << tp;
         }
     for (auto [readDp, readTp, readSliced] : {std::tuple(1, 1, false), {1, 2, true}, {2, 4, true}})
-      for (int status : runSharded(readDp, readTp, readSliced,
-                                   [&](auto &program, auto &info, auto &addresses, auto &engine) {
-             loadState(program, info, addresses, nullptr, target, readManifest(target), nullptr);
-             int64_t wrong = 0;
-             eachElement(program, info, addresses,
-                         [&](size_t i, int64_t state, int64_t element, float &value) {
-                           wrong += value != valueOf(i, state, element);
-                         });
-             // Rank 0 gets them whole.
-             Numbered nothing;
-             size_t visited = 0;
-             visitParameters(program, info, addresses, engine, nothing,
-                             [&](const Parameter &parameter, const char *values) {
-                               size_t i = &parameter - program.parameters.data();
-                               for (int64_t e = 0; e < elementsOf(parameter); ++e)
-                                 wrong += reinterpret_cast<const float *>(values)[e] != valueOf(i, 0, e);
-                               ++visited;
+      for (int status : runSharded(
+               readDp, readTp, readSliced, [&](auto &program, auto &info, auto &addresses, auto &engine) {
+                 loadState(program, info, addresses, nullptr, target, readManifest(target), nullptr);
+                 int64_t wrong = 0;
+                 eachElement(program, info, addresses,
+                             [&](size_t i, int64_t state, int64_t element, float &value) {
+                               wrong += value != valueOf(i, state, element);
                              });
-             return wrong ? 8 : visited == (info.rank == 0 ? program.parameters.size() : 0) ? 0 : 9;
-           }))
+                 // Rank 0 gets them whole.
+                 Numbered nothing;
+                 size_t visited = 0;
+                 visitParameters(program, info, addresses, engine, nothing,
+                                 [&](const Parameter &parameter, const char *values) {
+                                   size_t i = &parameter - program.parameters.data();
+                                   for (int64_t e = 0; e < elementsOf(parameter); ++e)
+                                     wrong += reinterpret_cast<const float *>(values)[e] != valueOf(i, 0, e);
+                                   ++visited;
+                                 });
+                 return wrong ? 8 : visited == (info.rank == 0 ? program.parameters.size() : 0) ? 0 : 9;
+               }))
         EXPECT_EQ(status, 0) << readDp << " x " << readTp << " of what " << dp << " x " << tp << " wrote";
     std::filesystem::remove_all(target);
   }
 }
 
-/// Every byte of a tensor is some rank's, once.
+/// Every byte of a tensor is some rank's, once; every unit of a file has one writer, who knows the others.
 TEST(Parts, SegmentsOfShardsCoverTheWhole) {
   for (auto [dp, tp] : {std::pair(1, 1), {2, 2}, {1, 4}, {5, 1}}) {
     Program program = shardedProgram(dp, tp, true);
@@ -280,6 +281,31 @@ TEST(Parts, SegmentsOfShardsCoverTheWhole) {
     }
     for (size_t i = 0; i < ends.size(); ++i)
       EXPECT_EQ(ends[i], saved.tensors[i].offset + saved.tensors[i].bytes);
+    std::vector<Segment> segments = segmentsOf(program, saved);
+    std::vector<SharedRange> units = sharedUnits(saved, segments);
+    auto alone = writtenAlone(segments, units);
+    std::map<std::pair<std::string, int64_t>, int> writers;
+    std::map<std::string, int64_t> written;
+    auto write = [&](const std::string &file, int64_t begin, int64_t end, int rank) {
+      written[file] += std::max(end - begin, INT64_C(0));
+      for (int64_t unit = begin / kWrittenBytes; unit * kWrittenBytes < end; ++unit)
+        EXPECT_EQ(writers.emplace(std::pair(file, unit), rank).first->second, rank) << file << " " << unit;
+    };
+    for (size_t i = 0; i < segments.size(); ++i)
+      write(saved.tensors[segments[i].tensor].file, alone[i].first, alone[i].second, segments[i].rank);
+    for (const SharedRange &unit : units)
+      write(saved.tensors[segments[unit.first].tensor].file, unit.begin, unit.end, unit.owner);
+    int64_t bytes = 0;
+    for (const Parameter &tensor : saved.tensors)
+      bytes += tensor.bytes;
+    for (const auto &[file, there] : written)
+      bytes -= there;
+    EXPECT_EQ(bytes, 0);
+    for (int rank = 0; rank < program.ranks(); ++rank)
+      for (int peer : savePeers(program, rank)) {
+        std::vector<int> others = savePeers(program, peer);
+        EXPECT_TRUE(std::count(others.begin(), others.end(), rank)) << rank << " and " << peer;
+      }
   }
 }
 
@@ -302,8 +328,9 @@ TEST(Parts, NormsCountEachElementOnce) {
       for (int rank = 0; rank < tp; ++rank) {
         RankInfo info = rankInfo(program, rank);
         Addresses addresses(position, info, {arena.data()}, nullptr);
-        eachElement(program, info, addresses,
-                    [&](size_t i, int64_t, int64_t element, float &value) { value = valueOf(i, 0, element); });
+        eachElement(program, info, addresses, [&](size_t i, int64_t, int64_t element, float &value) {
+          value = valueOf(i, 0, element);
+        });
         Agreement agreement(program, info, addresses, byParameter, pool);
         for (int64_t b = 0; b < 3; ++b) {
           Action norm;

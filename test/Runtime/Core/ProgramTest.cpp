@@ -101,6 +101,45 @@ TEST(Program, SaysWhatIsWrong) {
             "expected those from 16 on inside of it");
   EXPECT_EQ(withParts(R"({"elements": 16})"),
             "program table: the parts of parameter 'w' have 16 elements, expected 64");
+  auto withShards = [&](const std::string &parts) {
+    std::string text = kGood;
+    text.replace(text.find("[1, 2, 1, 1, 1]"), 15, "[1, 1, 1, 1, 2], \"T\": 4");
+    text.replace(text.find("\"M\": 2"), 6, "\"M\": 4");
+    text.replace(text.find("\"padded\""), 0, "\"distinct\": true, ");
+    return failure(text, "\"bucket\": 0}]", parts);
+  };
+  auto parts = [](const std::string &text) { return "\"parts\": [" + text + "]}]"; };
+  const std::string first = R"({"elements": 16, "run": 4, "stride": 16, "step": 8}, )",
+                    wrong = "program table: shard 1 of parameter 'w' has ",
+                    right = ", expected one of 4 equal shards of 64 elements";
+  auto second = [](const std::string &what) { return R"({"bucket_offset": 16, )" + what + "}"; };
+  EXPECT_EQ(
+      withShards(parts(first + second(R"("begin": 4, "elements": 16, "run": 4, "stride": 16, "step": 8)"))),
+      "");
+  EXPECT_EQ(
+      withShards(parts(first + second(R"("begin": 8, "elements": 16, "run": 4, "stride": 16, "step": 8)"))),
+      wrong + "16 elements, in runs of 4 every 16 from 8 on and 8 for each rank" + right);
+  EXPECT_EQ(
+      withShards(parts(first + second(R"("begin": 4, "elements": 16, "run": 4, "stride": 8, "step": 8)"))),
+      wrong + "16 elements, in runs of 4 every 8 from 4 on and 8 for each rank" + right);
+  EXPECT_EQ(
+      withShards(parts(first + second(R"("begin": 4, "elements": 16, "run": 4, "stride": 16, "step": 4)"))),
+      wrong + "16 elements, in runs of 4 every 16 from 4 on and 4 for each rank" + right);
+  EXPECT_EQ(
+      withShards(parts(first + second(R"("begin": 4, "elements": 12, "run": 4, "stride": 16, "step": 8)"))),
+      wrong + "12 elements, in runs of 4 every 16 from 4 on and 8 for each rank" + right);
+  EXPECT_EQ(withShards(parts(first + second(R"("begin": 4, "elements": 16)"))),
+            wrong + "16 elements, in runs of 0 every 0 from 4 on and 0 for each rank" + right);
+  EXPECT_EQ(withShards(parts(R"({"elements": 64})")),
+            "program table: parameter 'w' has a tile in bucket 'b0', expected shards in buckets that are "
+            "distinct, nothing else there");
+  EXPECT_EQ(withShards("\"bucket\": 0}]"),
+            "program table: parameter 'w' lies whole in bucket 'b0', which has shards");
+  EXPECT_EQ(withParts(R"({"elements": 64, "run": 64, "stride": 64, "step": 64})"),
+            "program table: parameter 'w' has a shard in bucket 'b0', expected shards in buckets that are "
+            "distinct, nothing else there");
+  EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 2, \"T\": 0"),
+            "program table: T is 0, expected 1 or more, at most " + std::to_string(INT64_C(1) << 28));
   EXPECT_EQ(failure(kGood, "\"momentum\": 0.75}", "\"momentum\": 0.75}, {}"),
             "program table: action 3 (): got 2 addresses, expected 3");
   EXPECT_EQ(failure(kGood, "\"input\": -1", "\"input\": -2"),

@@ -27,7 +27,7 @@ protected:
   void TearDown() override { fs::remove_all(folder); }
 
   /// A checkpoint without tensors after so many steps, of a run.
-  std::string checkpoint(int64_t step, const std::string &run) {
+  std::string checkpoint(int64_t step, const std::string &run, int64_t shards = 1) {
     std::string path = folder + "/step-0000000" + std::to_string(step);
     fs::remove_all(path);
     fs::create_directory(path);
@@ -36,6 +36,7 @@ protected:
     manifest.step = step;
     manifest.K = manifest.V = 2;
     manifest.accumulate = "local";
+    manifest.T = shards;
     writeManifest(manifest, path);
     return path;
   }
@@ -63,6 +64,27 @@ TEST_F(Search, ACheckpointOfAnotherBatchIsRefused) {
   EXPECT_EQ(refusal().rfind(begin, 0), 0u) << refusal();
   settings.resumeNewBatch = true;
   EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(Search, ACheckpointOfOtherTensorShardsIsRefused) {
+  for (auto [written, degrees] : {std::pair(1, "1"), {12, "1, 3, 6, 12"}, {4, "1, 2, 4"}}) {
+    std::string path = checkpoint(1, "a", written);
+    program.T = written;
+    EXPECT_EQ(CheckpointSearch(program, settings).choose()->path, path);
+    program.T = 2;
+    try {
+      CheckpointSearch(program, settings).choose();
+      FAIL();
+    } catch (const Error &error) {
+      EXPECT_EQ(error.what(), path + " was written with T " + std::to_string(written) +
+                                  " tensor shards; the program has T 2. It goes on with the same bits under "
+                                  "-tensor-shards=" +
+                                  std::to_string(written) + " and -tp of " + degrees +
+                                  "; -resume-new-batch goes on with the new shards");
+    }
+  }
+  settings.resumeNewBatch = true;
+  EXPECT_NO_THROW(CheckpointSearch(program, settings).choose());
 }
 
 TEST_F(Search, WhatCannotBeReadIsLeftOutUnlessItWasReplaced) {

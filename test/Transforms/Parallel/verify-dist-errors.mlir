@@ -401,3 +401,16 @@ graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256 {branch}
 graph.parameter @v : tensor<64xf32> from "m" at 256 bytes 256
 // expected-error@+1 {{'dist.bucket' op holds @w and @v, which differ in branch: expected one bucket of each}}
 dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 64>, #dist.range<@v, 64, 64>] elements 128 padded 128 over [edp, ep, sp] zero 0
+
+// -----
+
+graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
+graph.parameter @w.shard.0 : tensor<8x4xf32> from "m" at 0 bytes 128 {part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 4>}
+// expected-error@+1 {{holds @w.shard.0, of which ranks along tp have shards: expected it to be distinct over [tp]}}
+dist.bucket @b : f32 of [0] [#dist.range<@w.shard.0, 0, 32>] elements 64 padded 64 over [edp, ep, sp] zero 0
+
+// -----
+
+graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
+// expected-error@+1 {{holds @w, of which ranks along tp have the same: expected it not to be distinct}}
+dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, ep, sp] distinct over [tp] zero 0
