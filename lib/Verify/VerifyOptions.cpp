@@ -38,6 +38,9 @@ LogicalResult dsopt::verifyOptions(ModuleOp module, ArrayRef<exec::ProgramOp> pr
   if (int64_t dp = options::dp(module).value_or(grid.dataParallel()); dp != grid.dataParallel())
     return module.emitError("has a grid of ")
            << grid.dataParallel() << " data-parallel ranks, but dsopt.options says that dp is " << dp;
+  if (int64_t tp = getOption(module, "tp", grid.size(Axis::tp)); tp != grid.size(Axis::tp))
+    return module.emitError("has a grid of ")
+           << grid.size(Axis::tp) << " tensor-parallel ranks, but dsopt.options says that tp is " << tp;
   for (exec::ProgramOp program : programs) {
     int64_t runs = exec::getMicroBatches(program), said = options::micro_batches(module).value_or(runs);
     if (runs && runs != said)

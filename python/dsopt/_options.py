@@ -17,6 +17,9 @@ class Options(TypedDict, total=False):
     pp: Union[int, str]
     """pipeline stages (default: 1)"""
 
+    tp: Union[int, str]
+    """tensor-parallel ranks: what products and heads are cut over, found by the compiler (default: 1)"""
+
     zero: int
     """ZeRO stage: what is sliced over the data-parallel ranks (default: 0)"""
 
@@ -34,6 +37,10 @@ class Options(TypedDict, total=False):
 
     reduction_shards: Union[int, str]
     """reduction shards of the global batch (default: -dp)"""
+
+    tensor_shards: Union[int, str]
+    """tensor shards that products and heads are cut in (default: -tp); programs of equal T train with the same bits
+    at every -tp"""
 
     accumulate: Literal["local", "sharded"]
     """order of accumulation (default: local for ZeRO 0 and 1, else sharded)"""

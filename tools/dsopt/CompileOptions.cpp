@@ -342,7 +342,7 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     if (given > cpus && options.has("run") && !options.has("quiet"))
       llvm::errs() << "dsopt: -threads=" << given << " are more than the " << cpus
                    << " CPUs of this process: they take turns\n";
-    int64_t localRanks = launcher.worldSize ? launcher.localSize : layout.dp * layout.pp;
+    int64_t localRanks = launcher.worldSize ? launcher.localSize : layout.dp * layout.pp * layout.tp;
     setInteger("threads", options.has("threads") ? given : std::max<int64_t>(1, cpus / localRanks));
   }
   if (options.has("eval") || options.has("predict"))

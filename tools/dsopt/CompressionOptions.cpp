@@ -10,7 +10,25 @@ using dsopt::runtime::ParsedOptions;
 
 namespace dsopt {
 
+/// What ranks leave out of an exchange is kept by data-parallel ranks, not by tensor shards.
+static void checkTensorParallel(ModuleOp module) {
+  int64_t tp = options::tp(module);
+  if (tp < 2)
+    return;
+  auto refuse = [&](StringRef option, StringRef value) {
+    throw Error(1, ("-" + option + "=" + value + " does not go with -tp=" + Twine(tp) +
+                    " yet: what it leaves out of exchanges is not kept by tensor shards; leave one of them out")
+                       .str());
+  };
+  if (StringRef method = options::compress_gradients(module); method != "none")
+    refuse("compress-gradients", method);
+  for (const char *optimizer : {"onebit-adam", "onebit-lamb", "zero-one-adam"})
+    if (options::optimizer(module) == optimizer)
+      refuse("optimizer", optimizer);
+}
+
 void checkCompression(ModuleOp module, const ParsedOptions &options) {
+  checkTensorParallel(module);
   StringRef method = options::compress_gradients(module);
   if (method == "none")
     return;

@@ -33,8 +33,9 @@ void setNodeOptions(ModuleOp module, const ParsedOptions &options, const Launche
                 "-reduce-type=int4 adds what ranks have in their order, and -reduction=fast leaves that to "
                 "NCCL, which adds no int4: leave one of them out");
   bool keeps = text("secondary-params", "none");
-  // Those of this host are what a launcher knows of nodes.
-  int64_t here = launcher.worldSize ? std::min(launcher.localSize, dp) : dp;
+  // Those of this host are what a launcher knows of nodes; tensor-parallel ranks lie between them.
+  int64_t here =
+      launcher.worldSize ? std::min(std::max<int64_t>(1, launcher.localSize / options::tp(module)), dp) : dp;
   int64_t nodeSize = options.integer("node-size", options::node_size(module).value_or(here));
   if (options.has("node-size") || keeps || pairs) {
     if (dp % nodeSize)

@@ -124,6 +124,8 @@ LogicalResult PartSplitter::fill(Part &part, int64_t number) {
   part.function = func::FuncOp::create(builder, function.getLoc(), name, builder.getFunctionType({}, {}));
   part.function.setVisibility(function.getVisibility());
   part.function->setDiscardableAttrs(function->getDiscardableAttrDictionary());
+  if (number)
+    part.function->setAttr(graph::kPartAttr, builder.getI64IntegerAttr(number));
   builder.setInsertionPointToEnd(part.function.addEntryBlock());
   for (Operation *op : part.ops) {
     for (Value operand : op->getOperands())

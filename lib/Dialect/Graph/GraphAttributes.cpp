@@ -9,7 +9,8 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::graph;
 
-LogicalResult RunsAttr::verify(function_ref<InFlightDiagnostic()> emit, int64_t length, int64_t stride, int64_t step) {
+LogicalResult RunsAttr::verify(function_ref<InFlightDiagnostic()> emit, int64_t length, int64_t stride,
+                               int64_t step) {
   if (length < 1 || stride < length || step < 0)
     return emit() << "got runs of " << length << " elements every " << stride << " and a step of " << step
                   << ", expected one element or more, a stride of at least as many and no step back";
@@ -26,22 +27,23 @@ static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call", "dis
 
 using On = AttributePlace;
 static const AttributeRow kAttributes[] = {
-    {kBlockAttr, On::Function, kCountKind},       {kBlockAttr, On::Operation, kCountKind, kComputing},
-    {kPhaseAttr, On::Function, kPhaseKind},       {kPhaseAttr, On::Operation, kPhaseKind, kComputing},
-    {kIterateAttr, On::Function, kIterateKind},   {kRangeAttr, On::Function, kExtentsKind},
-    {kInPlaceAttr, On::Function, kExtentsKind},   {kOffsetAttr, On::Function, kCountKind},
-    {kMatrixUpdateAttr, On::Function, kUnitKind}, {kWholeStateAttr, On::Argument, kTextKind},
-    {kStatisticAttr, On::Result, kSymbolKind},    {kMomentumAttr, On::Result, kFactorKind},
-    {kSequentialAttr, On::Result, kUnitKind},     {kMetricAttr, On::Result, kMetricKind},
-    {kOutputAttr, On::Result, kTextKind},         {kPredictionAttr, On::Result, kTextKind},
-    {kShapeAttr, On::Result, kExtentsKind},       {kNameAttr, On::Argument, kTextKind},
-    {kNameAttr, On::Result, kTextKind},           {kSeedAttr, On::Argument, kUnitKind},
-    {kContextAttr, On::Argument, kUnitKind},      {kSourceAttr, On::Argument, kTypeKind},
-    {kBoundAttr, On::Argument, kIntegerKind},     {kLeastAttr, On::Argument, kIntegerKind},
-    {kLabelAttr, On::Argument, kUnitKind},        {kIgnoreIndexAttr, On::Argument, kIntegerKind},
-    {kBlocksAttr, On::Module, kCountKind},        {kModelTypeAttr, On::Module, kTypeKind},
-    {kModelAttr, On::Module, kTextKind},          {kModelFolderAttr, On::Module, kTextKind},
-    {kWeightsFolderAttr, On::Module, kTextKind},  {kUntieAttr, On::Module, kTextsKind},
+    {kBlockAttr, On::Function, kCountKind},         {kBlockAttr, On::Operation, kCountKind, kComputing},
+    {kPhaseAttr, On::Function, kPhaseKind},         {kPhaseAttr, On::Operation, kPhaseKind, kComputing},
+    {kPartAttr, On::Function, kCountKind},          {kIterateAttr, On::Function, kIterateKind},
+    {kRangeAttr, On::Function, kExtentsKind},       {kInPlaceAttr, On::Function, kExtentsKind},
+    {kOffsetAttr, On::Function, kCountKind},        {kMatrixUpdateAttr, On::Function, kUnitKind},
+    {kWholeStateAttr, On::Argument, kTextKind},     {kStatisticAttr, On::Result, kSymbolKind},
+    {kMomentumAttr, On::Result, kFactorKind},       {kSequentialAttr, On::Result, kUnitKind},
+    {kMetricAttr, On::Result, kMetricKind},         {kOutputAttr, On::Result, kTextKind},
+    {kPredictionAttr, On::Result, kTextKind},       {kShapeAttr, On::Result, kExtentsKind},
+    {kNameAttr, On::Argument, kTextKind},           {kNameAttr, On::Result, kTextKind},
+    {kSeedAttr, On::Argument, kUnitKind},           {kContextAttr, On::Argument, kUnitKind},
+    {kSourceAttr, On::Argument, kTypeKind},         {kBoundAttr, On::Argument, kIntegerKind},
+    {kLeastAttr, On::Argument, kIntegerKind},       {kLabelAttr, On::Argument, kUnitKind},
+    {kIgnoreIndexAttr, On::Argument, kIntegerKind}, {kBlocksAttr, On::Module, kCountKind},
+    {kModelTypeAttr, On::Module, kTypeKind},        {kModelAttr, On::Module, kTextKind},
+    {kModelFolderAttr, On::Module, kTextKind},      {kWeightsFolderAttr, On::Module, kTextKind},
+    {kUntieAttr, On::Module, kTextsKind},
 };
 
 LogicalResult GraphDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {

@@ -391,7 +391,8 @@ LogicalResult Reader::readValues() {
     info.momentum = statistic.momentum;
     if (result.values[info.value].padded)
       return ret.emitOpError("returns a contribution to ")
-             << statistic.parameter << " of " << info.elements << " elements, which ranks add: expected a multiple of "
+             << statistic.parameter << " of " << info.elements
+             << " elements, which ranks add: expected a multiple of "
              << dist::getGrid(module).size(Axis::tp) * dist::kGranule;
     auto place = places.find(statistic.parameter);
     if (place == places.end())

@@ -75,16 +75,21 @@ RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
   const ValueInfo &value = graph.values[id];
   if (value.statistic >= 0 && value.stage == stage)
     return out.ref(statistics().getBuffer(), 0, microBatch * graph.statisticBytes[stage] + value.statistic);
-  if (!values[id])
-    values[id] = out.buffer(value.name,
-                            value.padded ? MemRefType::get({value.padded}, value.type.getElementType())
-                                         : value.type,
-                            value.seed ? BufferKind::Buffers : BufferKind::Activations,
-                            {slotsOf(id),
-                             value.seed,
-                             value.padded ? bytesOf(value.type) : -1,
-                             {},
-                             value.seed ? std::optional(BufferRole::Seed) : std::nullopt});
+  if (values[id])
+    return out.ref(values[id], microBatch % slotsOf(id));
+  ProgramBuilder::BufferTraits traits;
+  traits.slots = slotsOf(id);
+  MemRefType type = value.type;
+  if (value.seed) {
+    traits.persistent = true;
+    traits.role = BufferRole::Seed;
+  } else if (value.padded && value.stage == stage) {
+    // Where it is added.
+    traits.payload = bytesOf(type);
+    type = MemRefType::get({value.padded}, type.getElementType());
+  }
+  values[id] =
+      out.buffer(value.name, type, value.seed ? BufferKind::Buffers : BufferKind::Activations, traits);
   return out.ref(values[id], microBatch % slotsOf(id));
 }
 

@@ -58,6 +58,8 @@ exec.program @step position 0 blocks [0, 2] {
     %3 = exec.run @block0.W for <1 W> [@x[2]+64+256*edp] temp @t micro_batch 3 accumulate on @compute
     // CHECK: exec.run @block0.E for <0 E> [] micro_batch 0 on @compute
     %4 = exec.run @block0.E for <0 E> [] micro_batch 0 on @compute
+    // CHECK: exec.run @block0.E for <0 E part 2> [] micro_batch 0 on @compute
+    exec.run @block0.E for <0 E part 2> [] micro_batch 0 on @compute
     // CHECK: exec.gather @w+256*edp to @w bytes 256 all_gather order 0 over @dp on @comm
     %5 = exec.gather @w+256*edp to @w bytes 256 all_gather order 0 over @dp on @comm
     // CHECK: exec.reduce @g to @s elements 64 : bf16 order 1 over @dp on @comm
@@ -70,6 +72,10 @@ exec.program @step position 0 blocks [0, 2] {
     %c = exec.reduce @g to @s elements 64 : f32 by reduce_scatter order 2 over @dp on @comm
     // CHECK: exec.all_to_all @g to @h bytes 64 order 3 over @dp on @comm
     %a = exec.all_to_all @g to @h bytes 64 order 3 over @dp on @comm
+    // CHECK: exec.all_to_all @g to @h bytes 64 for 128 tensor_parallel order 3 over @dp on @comm
+    exec.all_to_all @g to @h bytes 64 for 128 tensor_parallel order 3 over @dp on @comm
+    // CHECK: exec.gather @g to @h bytes 64 tensor_parallel order 3 over @dp on @comm
+    exec.gather @g to @h bytes 64 tensor_parallel order 3 over @dp on @comm
     // CHECK: exec.add @g, @h elements 64 : f32 on @compute
     %8 = exec.add @g, @h elements 64 : f32 on @compute
     // CHECK: exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on @send
@@ -102,10 +108,12 @@ exec.program @step position 0 blocks [0, 2] {
     // CHECK: %gather.t = exec.gather @"b0 w" to @t
     // CHECK: exec.wait %gather.t on @compute
     // CHECK: %block3.B.m2 = exec.run @block0.B for <3 B> [@"b0 w"[1]+8] micro_batch 2 on @compute
+    // CHECK: %block3.B.2.m2 = exec.run @block0.B for <3 B part 2>
     // CHECK: %send.x.m0_{{[0-9]+}} = exec.send
     %16 = exec.gather @"b0 w" to @t bytes 256 all_gather order 4 over @dp on @comm
     exec.wait %16 on @compute
     %17 = exec.run @block0.B for <3 B> [@"b0 w"[1]+4+4] micro_batch 2 on @compute
+    exec.run @block0.B for <3 B part 2> [@"b0 w"[1]+4+4] micro_batch 2 on @compute
     %18 = exec.send @x bytes 16 to 1 tag "x" micro_batch 0 send_recv over @pp on @send
   }
 }

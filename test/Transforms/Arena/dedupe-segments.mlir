@@ -1,14 +1,14 @@
 // RUN: dsopt-opt %s -dedupe-segments | FileCheck %s
 
 // Which parameter or constant an argument is does not make segments differ; an
-// access, a type or scratch does. A run of a shared segment keeps its own block and
-// phase; one that has them keeps them.
+// access, a type or scratch does. A run of a shared segment keeps its own block, phase and
+// part; one that has them keeps them.
 // CHECK: func.func private @block0.F
 // CHECK-NOT: func.func private @block1.F
 // CHECK: func.func private @block2.F
 // CHECK: func.func private @block3.F
 // CHECK: exec.run @block0.F [{{.*}} micro_batch 0
-// CHECK: exec.run @block0.F for <1 E> [{{.*}} micro_batch 1
+// CHECK: exec.run @block0.F for <1 E part 2> [{{.*}} micro_batch 1
 // CHECK: exec.run @block0.F for <7 F> [{{.*}} micro_batch 2
 // CHECK: exec.run @block2.F
 // CHECK: exec.run @block3.F
@@ -17,7 +17,7 @@ module {
     exec.accumulate %a -> %g : memref<4xf32> -> memref<4xf32>
     return
   }
-  func.func private @block1.F(%a: memref<4xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}, %g: memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, exec.temp_bytes = 16 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<E>} {
+  func.func private @block1.F(%a: memref<4xf32> {exec.access = #exec.access<read>, exec.parameter = @w1}, %g: memref<4xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, exec.temp_bytes = 16 : i64, graph.block = 1 : i64, graph.phase = #graph.phase<E>, graph.part = 2 : i64} {
     exec.accumulate %a -> %g : memref<4xf32> -> memref<4xf32>
     return
   }

@@ -10,23 +10,24 @@
 // CHECK: exec.buffer @block0.F.0 at {{[0-9]+}} : memref<4x64xf32> activations
 // CHECK: exec.buffer @block0.F.0.sum.parts at {{[0-9]+}} : memref<256xf32> buffers slots 1
 // CHECK: exec.buffer @block0.F.0.sum at {{[0-9]+}} : memref<4x64xf32> activations
+// CHECK: exec.buffer @block1.B.0.sum at {{[0-9]+}} : memref<4x33xf32> activations
 // CHECK: exec.run @block0.F {{.*}} micro_batch 0 on @compute
-// CHECK: [[OUT:%.*]] = exec.all_to_all @block0.F.0 to @block0.F.0.sum.parts bytes 512 tensor_parallel order 0 over @tp on @tensor
+// CHECK: exec.all_to_all @block0.F.0 to @block0.F.0.sum.parts bytes 512 tensor_parallel order 0 over @tp on @tensor
 // CHECK: exec.wait {{.*}} on @compute
 // CHECK: exec.add @block0.F.0.sum.parts, @block0.F.0.sum.parts+512 elements 128 : f32 on @compute
 // CHECK: exec.gather @block0.F.0.sum.parts to @block0.F.0.sum{{(\[0\])?}} bytes 512 tensor_parallel order 1 over @tp on @tensor
 // CHECK: exec.run @block0.F.1 [@block0.F.0.sum,
-// CHECK: exec.send {{.*}} to 1 tag "block0.F.1.0:0" {{.*}} send_recv over @pp
+// CHECK: exec.send {{.*}} to 1 tag "block0.F.1.0" micro_batch 0 send_recv over @pp
 // CHECK: exec.run @block0.F {{.*}} micro_batch 1 on @compute
 // CHECK: exec.all_to_all {{.*}} tensor_parallel order
 // CHECK-LABEL: exec.program @position1
-// CHECK: exec.buffer @block1.B.0 at {{[0-9]+}} : memref<256xf32> activations slots 1 stride 1024 payload 528
-// CHECK: exec.buffer @block1.B.0.sum.parts at {{[0-9]+}} : memref<256xf32> buffers slots 1 stride 1024 payload 528
-// CHECK: exec.buffer @block1.B.0.sum at {{[0-9]+}} : memref<256xf32> activations slots 1 stride 1024 payload 528
+// CHECK: exec.buffer @block1.B.0 at {{[0-9]+}} : memref<256xf32> activations slots 1 stride 1024 {payload = 528 : i64}
+// CHECK: exec.buffer @block1.B.0.sum.parts at {{[0-9]+}} : memref<256xf32> buffers slots 1 stride 1024 {payload = 528 : i64}
+// CHECK: exec.buffer @block1.B.0.sum at {{[0-9]+}} : memref<256xf32> activations slots 1 stride 1024 {payload = 528 : i64}
 // CHECK: exec.run @block1.B {{.*}} micro_batch 0 on @compute
 // CHECK: exec.all_to_all @block1.B.0 to @block1.B.0.sum.parts bytes 512 tensor_parallel
 // CHECK: exec.gather @block1.B.0.sum.parts to @block1.B.0.sum bytes 512 tensor_parallel
-// CHECK: exec.send @block1.B.0.sum bytes 528 to 0 tag "block1.B.0.sum:0"
+// CHECK: exec.send @block1.B.0.sum bytes 528 to 0 tag "block1.B.0.sum" micro_batch 0
 module attributes {dsopt.options = {pp = 2 : i64, tp = 2 : i64, micro_batches = 2 : i64}} {
   dist.grid @grid [pp = 2, edp = 1, ep = 1, sp = 1, tp = 2]
   func.func private @block0.F(memref<4x64xf32> {exec.access = #exec.access<read>}, memref<4x64xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<F>}
@@ -49,7 +50,7 @@ module attributes {dsopt.options = {pp = 2 : i64, tp = 2 : i64, micro_batches = 
 // -----
 
 // Three ranks: an odd one is carried up. What one rank alone adds is there already.
-// CHECK-LABEL: exec.program @position0
+// CHECK-LABEL: exec.program @evaluate0
 // CHECK: exec.all_to_all @block0.E.0 to @block0.E.0.sum.parts bytes 128 tensor_parallel
 // CHECK: exec.add @block0.E.0.sum.parts, @block0.E.0.sum.parts+128 elements 64 : bf16 on @compute
 // CHECK: exec.add @block0.E.0.sum.parts, @block0.E.0.sum.parts+256 elements 64 : bf16 on @compute
