@@ -45,9 +45,9 @@ struct Output {
   std::vector<int64_t> shape; ///< of one micro-batch
 };
 
-/// Elements of a parameter, which lie in a bucket from element `bucket_offset` on: as many as follow each other
-/// from `begin` on. Of a shard, runs of `run` elements that begin `stride` apart, the first at `begin` and
-/// `step` more for each rank before along tp, which has others.
+/// Elements of a parameter, which lie in a bucket from element `bucket_offset` on: as many as follow each
+/// other from `begin` on. Of a shard, runs of `run` elements that begin `stride` apart, the first at `begin`
+/// and `step` more for each rank before along tp, which has others.
 struct Part {
   int64_t bucket = 0, bucket_offset = 0, begin = 0, elements = 0;
   int64_t run = 0, stride = 0, step = 0;
@@ -357,7 +357,7 @@ struct Program : Lists {
   std::vector<Image> images;         ///< of a device's kernels and of the routines used; none for the host
   Grid grid;                         ///< JSON: the sizes of its axes
   int64_t zero = 0, threads = 1;
-  int64_t K = 1, V = 1, M = 1;  ///< micro-batches of a step, reduction shards, micro-batches a rank
+  int64_t K = 1, V = 1, M = 1; ///< micro-batches of a step, reduction shards, micro-batches a rank
   int64_t T = 1; ///< tensor shards: what is cut over tp is computed in as many pieces at every degree
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
   std::string accumulate;       ///< local or sharded

@@ -1,7 +1,7 @@
 //===- Parts.h - which elements of a parameter a part has -------*- C++ -*-===//
 //
-// Elements of a part are numbered as the bucket has them, those of a parameter as its file has them. A tile has
-// elements that follow each other; a tensor shard has runs, of each rank along tp others.
+// Elements of a part are numbered as the bucket has them, those of a parameter as its file has them. A tile
+// has elements that follow each other; a tensor shard has runs, of each rank along tp others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ inline int64_t elementOf(const Part &part, int64_t shard, int64_t element) {
 
 /// Elements [begin, end) of a part as elements of the parameter that follow each other: body(the first of the
 /// parameter's, the first of the part's, how many).
-template <typename Body> void eachRun(const Part &part, int64_t shard, int64_t begin, int64_t end, Body body) {
+template <typename Body>
+void eachRun(const Part &part, int64_t shard, int64_t begin, int64_t end, Body body) {
   for (int64_t count; begin < end; begin += count) {
     count = part.isShard() ? std::min(part.run - begin % part.run, end - begin) : end - begin;
     body(elementOf(part, shard, begin), begin, count);

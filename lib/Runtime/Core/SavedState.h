@@ -78,8 +78,8 @@ struct Segment {
   int64_t element = 0; ///< of the part, that `begin` is
 };
 
-/// All parts of all tensors that were laid out, in the order of the files. Linear in tensors, ranks and runs of
-/// shards.
+/// All parts of all tensors that were laid out, in the order of the files. Linear in tensors, ranks and runs
+/// of shards.
 std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &saved);
 
 /// Bytes [begin, end) of a file that several ranks have parts of, or one in several buffers, in segments

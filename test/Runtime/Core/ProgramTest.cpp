@@ -105,6 +105,7 @@ TEST(Program, SaysWhatIsWrong) {
     std::string text = kGood;
     text.replace(text.find("[1, 2, 1, 1, 1]"), 15, "[1, 1, 1, 1, 2], \"T\": 4");
     text.replace(text.find("\"M\": 2"), 6, "\"M\": 4");
+    text.replace(text.find("[[\"edp\", 0, 1]]"), 15, "[[\"edp\", 0, 1], [\"tp\", 0, 1]]");
     text.replace(text.find("\"padded\""), 0, "\"distinct\": true, ");
     return failure(text, "\"bucket\": 0}]", parts);
   };
