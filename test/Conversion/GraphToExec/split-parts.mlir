@@ -1,0 +1,71 @@
+// RUN: dsopt-opt %s -split-input-file -split-parts | FileCheck %s
+
+// What needs no collective's result comes first, and hands on what is read behind it; reads and views are made
+// where they are used. The last value is that of the last part, another one of the first.
+
+// CHECK-LABEL: func.func private @block0.F(
+// CHECK-SAME: %arg0: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>}
+// CHECK: [[A:%.*]] = graph.kernel @k(%arg0)
+// CHECK: [[P:%.*]] = graph.matmul [[A]],
+// CHECK: return [[P]], [[A]]
+// CHECK-LABEL: func.func private @block0.F.1(
+// CHECK-SAME: %arg0: tensor<4x8xf32>, %arg1: tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK: [[V:%.*]] = graph.reshape %arg0
+// CHECK: graph.kernel @j([[V]], %arg1)
+// CHECK-LABEL: func.func @micro_batch
+// CHECK: [[R:%.*]]:2 = graph.run @block0.F(%arg0)
+// CHECK-NEXT: [[S:%.*]] = dist.all_reduce [[R]]#0 over [tp] : tensor<4x8xf32>
+// CHECK-NEXT: [[T:%.*]] = graph.run @block0.F.1([[S]], [[R]]#1)
+// CHECK-NEXT: return [[T]], [[R]]#1
+module {
+  dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 1, tp = 2]
+  graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
+  func.func private @k(tensor<4x8xf32>) -> tensor<4x8xf32> attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 4>}
+  func.func private @j(tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32> attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 4>}
+  func.func private @block0.F(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
+    %a = graph.kernel @k(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %w = graph.read @w : tensor<8x8xf32>
+    %p = graph.matmul %a, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %y = dist.all_reduce %p over [tp] : tensor<4x8xf32>
+    %v = graph.reshape %y : (tensor<4x8xf32>) -> tensor<8x4xf32>
+    %z = graph.kernel @j(%v, %a) : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    return %z, %a : tensor<4x8xf32>, tensor<4x8xf32>
+  }
+  func.func @micro_batch(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
+    %0:2 = graph.run @block0.F(%x) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>)
+    return %0#0, %0#1 : tensor<4x8xf32>, tensor<4x8xf32>
+  }
+}
+
+// -----
+
+// The sum itself leaves the block, and what travels lies under another shape: no part is left behind it. Two
+// collectives that do not need each other stand behind one part.
+
+// CHECK-LABEL: func.func private @block0.B(
+// CHECK: [[A:%.*]] = graph.kernel
+// CHECK: [[B:%.*]] = graph.kernel
+// CHECK: [[V:%.*]] = graph.reshape [[B]] : (tensor<4x8xf32>) -> tensor<32xf32>
+// CHECK: return [[A]], [[V]] : tensor<4x8xf32>, tensor<32xf32>
+// CHECK-NOT: block0.B.1
+// CHECK-LABEL: func.func @micro_batch
+// CHECK: [[R:%.*]]:2 = graph.run @block0.B(
+// CHECK-NEXT: [[S:%.*]] = dist.all_reduce [[R]]#0
+// CHECK-NEXT: [[T:%.*]] = dist.all_reduce [[R]]#1 over [tp] : tensor<32xf32>
+// CHECK-NEXT: return [[S]], [[T]]
+module {
+  dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 1, tp = 2]
+  func.func private @k(tensor<4x8xf32>) -> tensor<4x8xf32> attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 4>}
+  func.func private @block0.B(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32xf32>) attributes {graph.block = 0 : i64, graph.phase = #graph.phase<B>} {
+    %a = graph.kernel @k(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %y = dist.all_reduce %a over [tp] : tensor<4x8xf32>
+    %b = graph.kernel @k(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %v = graph.reshape %b : (tensor<4x8xf32>) -> tensor<32xf32>
+    %z = dist.all_reduce %v over [tp] : tensor<32xf32>
+    return %y, %z : tensor<4x8xf32>, tensor<32xf32>
+  }
+  func.func @micro_batch(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32xf32>) {
+    %0:2 = graph.run @block0.B(%x) : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<32xf32>)
+    return %0#0, %0#1 : tensor<4x8xf32>, tensor<32xf32>
+  }
+}

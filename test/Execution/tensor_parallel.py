@@ -1,0 +1,109 @@
+"""One hash and one loss text over all degrees of tensor parallelism at equal tensor shards, beside everything else that cuts, moves or
+computes again; a run resumed at another degree; and losses beside those of one shard, which are other bits of the same numbers.
+
+usage: tensor_parallel.py DSOPT
+"""
+import os
+import re
+import sys
+import tempfile
+
+from runs import MPIRUN, check, execute, model, relative, train
+from sampled import sampled
+
+dsopt = sys.argv[1]
+STEP = ["-steps=3", "-grad-clip=1", "-lr=3e-3", "-micro-batch-size=2", "-global-batch=8", "-reduction-shards=4", "-accumulate=sharded"]
+
+
+def same(title, name, runs, base):
+    """All runs have one loss text and one hash."""
+    reference = None
+    for options in runs:
+        *prefix, words = options if isinstance(options, tuple) else (options,)
+        run = train(dsopt, name, *base, *words.split(), prefix=prefix[0] if prefix else ())
+        reference = reference or run
+        check(run.hash == reference.hash and run.loss_text == reference.loss_text,
+              f"{title}: {words} differs from {runs[0]}: {run.loss_text} {run.hash}, expected {reference.loss_text} {reference.hash}")
+    print(f"{title}: {len(runs)} layouts, one hash {reference.hash[:16]}, losses {', '.join(reference.loss_text)}", flush=True)
+    return reference
+
+
+LAYOUTS = [
+    "-tp=2 -dp=2 -zero=1", "-tp=2 -dp=2 -zero=2", "-tp=2 -dp=2 -zero=3", "-tp=4 -dp=2 -zero=3", "-dp=4 -zero=3", "-tp=2 -pp=2", "-tp=4 -pp=2",
+    "-tp=2 -pp=2 -dp=2 -zero=3", "-tp=2 -pp=4 -schedule=gpipe", "-tp=2 -pp=2 -schedule=interleaved", "-tp=2 -threads=1", "-tp=2 -threads=3",
+    "-tp=2 -recompute=full", "-tp=2 -dp=2 -zero=3 -recompute=full", "-tp=4 -pp=2 -recompute=full", "-tp=2 -pp=2 -offload-optimizer=cpu",
+    "-tp=2 -dp=2 -zero=3 -offload-params=cpu -offload-optimizer=cpu", "-tp=2 -dp=2 -zero=3 -gather-window=2", "-tp=2 -offload-activations=cpu",
+    "-tp=2 -pp=2 -offload-activations=cpu", "-tp=2 -dp=4 -zero=2", "-dp=2 -pp=2 -zero=3", "-pp=4", "-tp=4 -zero=3",
+]
+
+
+def transformer():
+    base = ["-tensor-shards=4", *STEP]
+    grids = ["-tp=1", "-tp=2", "-tp=4", *sampled(LAYOUTS, 14), ([*MPIRUN, "4"], "-tp=2 -dp=2 -zero=3")]
+    run = same("gpt2-tiny, T = 4", "gpt2-tiny", grids, base)
+    one = train(dsopt, "gpt2-tiny", *STEP)
+    check(relative(run.losses, one.losses) < 1e-5 and run.hash != one.hash, f"4 tensor shards: {run.losses}, one: {one.losses}")
+
+
+def narrow():
+    for precision in ("bf16", "fp16"):
+        base = ["-tensor-shards=4", *STEP, f"-precision={precision}"]
+        same(f"gpt2-tiny, T = 4, {precision}", "gpt2-tiny", ["-tp=1", "-tp=2", "-tp=4 -pp=2", "-tp=2 -dp=2 -zero=3 -recompute=full"], base)
+    same("gpt2-tiny, T = 4, gradients of bf16", "gpt2-tiny", ["-tp=1", "-tp=4", "-tp=2 -dp=2 -zero=2"],
+         ["-tensor-shards=4", *STEP, "-precision=bf16", "-gradient-type=param"])
+
+
+def others():
+    for name, rule in (("bert-tiny", "adamw"), ("mlp", "lion"), ("mlp", "sgd"), ("conv-lstm", "adamw")):
+        base = ["-tensor-shards=2", "-steps=3", f"-optimizer={rule}"]
+        same(f"{name}, T = 2, {rule}", name, ["-tp=1", "-tp=2"], base)
+
+
+def resumed():
+    """Each degree goes on from what another one saved; the weights go home whole."""
+    path, data = model("gpt2-tiny")
+    base = [dsopt, path, "-run", f"-data={data}", "-quiet", "-tensor-shards=4", *STEP]
+    with tempfile.TemporaryDirectory() as folder:
+        whole = os.path.join(folder, "whole.safetensors")
+        execute([*base, "-tp=1", "-steps=4", f"-save-weights={whole}"])
+        expected = open(whole, "rb").read()
+        for before, behind in (("-tp=2 -dp=2 -zero=3", "-tp=4"), ("-tp=4 -pp=2", "-tp=1 -dp=2 -zero=1"), ("-tp=1", "-tp=2 -pp=2")):
+            saved, weights = os.path.join(folder, "saved"), os.path.join(folder, "weights.safetensors")
+            execute([*base, *before.split(), "-steps=2", f"-save={saved}"])
+            execute([*base, *behind.split(), "-steps=4", f"-resume={saved}", f"-save-weights={weights}"])
+            check(open(weights, "rb").read() == expected, f"from {before} to {behind}: other weights than without a stop")
+            execute(["rm", "-r", saved])
+        execute([*base, "-tp=2", "-steps=1", f"-save={folder}/four"])
+        said = execute([word for word in base if not word.startswith("-tensor-shards")] + ["-tensor-shards=2", "-tp=2", f"-resume={folder}/four"], status=1).stderr
+        check("tensor shards" in said or "tensor-shards" in said, f"a checkpoint of other shards: {said}")
+    print("resumed at other degrees: the same weights", flush=True)
+
+
+def forward_alone():
+    path, data = model("gpt2-tiny")
+    losses = set()
+    for words in ("-tp=1", "-tp=2", "-tp=2 -pp=2"):
+        said = execute([dsopt, path, "-eval", f"-data={data}", "-tensor-shards=2", *words.split()]).stdout
+        losses.update(re.findall(r"eval loss (\S+)", said))
+    check(len(losses) == 1, f"evaluations differ: {losses}")
+    print(f"evaluated: {losses.pop()}", flush=True)
+
+
+def refused():
+    """Each in one line."""
+    path, data = model("gpt2-tiny")
+    for words, said in (("-tp=3", "nothing that 3 tensor shards could cut"), ("-tp=2 -tensor-shards=3", "-tp times a power of two"),
+                        ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=muon", "tensor shards"), ("-tp=2 -optimizer=lamb", "tensor shards")):
+        done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", *words.split()], status=1)
+        check(said in done.stderr and done.stderr.count("error:") == 1, f"{words}: {done.stderr}")
+    path, data = model("resnet-tiny")
+    check("could cut" in execute([dsopt, path, "-run", f"-data={data}", "-tp=2"], status=1).stderr, "a model of convolutions")
+    print("refused by name", flush=True)
+
+
+transformer()
+narrow()
+others()
+resumed()
+forward_alone()
+refused()
