@@ -1,7 +1,7 @@
 """Programs for CUDA devices, on a device in software: PyTorch's recorded losses, one hash over all layouts under any order of streams,
 checkpoints that go both ways between targets, what kernels took, and what is said where something is missing.
 
-usage: on_gpu.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | graphs | checkpoints | saves | convolutions | precision | scale | memory | odd | offload | report | errors
+usage: on_gpu.py DSOPT FOLDER|gpu reference MODEL... | layouts | nccl | tensor | graphs | checkpoints | saves | convolutions | precision | scale | memory | odd | offload | report | errors
 FOLDER has the device in software. gpu: on the GPUs that are there (./dev test-gpu, which says of which architecture
 and how many), without what only the former can do.
 """
@@ -157,6 +157,25 @@ def nccl():
     ends(2, "rank 0 waits for rank 1 (in step 1, in 'reduce ", {"DSOPT_FAULT": "step,rank=1,step=1:stop=0"}, "-stall-timeout=2")
     ends(0, "step 2/3", {"DSOPT_FAULT": "step,rank=1,step=1:delay=1000"})
     print(f"{len(grids)} layouts, one hash for each model")
+
+
+def tensor():
+    """What tensor shards add has one hash at every degree, joined by NCCL or by hosts, whatever order streams go in."""
+    base, seed = [*CUDA, "-steps=2", "-grad-clip=1", "-lr=3e-3", "-threads=1"], 0
+    for name, same, degrees in (("gpt2-toy", ["-tensor-shards=2"], (["-tp=2"], ["-tp=2", "-dp=2", "-zero=3", "-micro-batches=2"], ["-tp=2", "-pp=2"])),
+                                ("mlp", ["-tensor-shards=4", "-precision=bf16"], (["-tp=2"], ["-tp=4"]))):
+        same = [*base, *same, "-micro-batches=4", "-reduction-shards=4"]
+        os.environ.update(device(seed=1))
+        first = train(dsopt, name, *same)
+        for layout in degrees:
+            for engine in [] if is_real and int(os.environ["DSOPT_GPUS"]) < 4 else ([], ["-engine=host"]) if layout == degrees[-1] else ([],):
+                seed += 1
+                os.environ.update(device(devices=4, seed=seed))
+                run = train(dsopt, name, *same, *layout, *engine)
+                check((run.head["engine"] == "NCCL") == (not engine), f"{name} {' '.join(layout)}: joined by {run.head['engine']}")
+                check(run.hash == first.hash and run.loss_text == first.loss_text,
+                      f"{name} {' '.join([*layout, *engine])} seed {seed}: {run.loss_text} {run.hash}, expected {first.loss_text} {first.hash}")
+    print(f"{seed} runs by tensor shards, the bits of one rank")
 
 
 def graphs():
@@ -419,5 +438,5 @@ if what == "reference":
     for name in sys.argv[4:] if is_real else sampled(sys.argv[4:], 3):
         reference(name)
 else:
-    {"layouts": layouts, "nccl": nccl, "graphs": graphs, "checkpoints": checkpoints, "saves": saves, "convolutions": convolutions, "precision": precision,
+    {"layouts": layouts, "nccl": nccl, "tensor": tensor, "graphs": graphs, "checkpoints": checkpoints, "saves": saves, "convolutions": convolutions, "precision": precision,
      "scale": scale, "memory": memory, "odd": odd, "offload": offload, "report": report, "errors": errors}[what]()
