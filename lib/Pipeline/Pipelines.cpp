@@ -27,7 +27,7 @@ static const char *const kToDist[] = {
     "canonicalize", "cse", "attach-metrics", "raise-normalizations", "raise-activations", "raise-rotary",
     "raise-attention", "raise-linear-nll", "raise-logarithms", "raise-norms", "find-blocks", "place-values",
     "build-evaluation", "build-backward", "merge-loss-gradient", "append-optimizer", "build-matrix-updates",
-    "verify-graph",
+    "verify-graph", "verify-places",
     // stage 3: kernels, for a target
     "attach-target", "raise-convolutions", "raise-epilogues", "decompose-composites", "flatten-rows",
     "canonicalize", "cse", "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision",

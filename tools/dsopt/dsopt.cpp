@@ -137,6 +137,7 @@ static Stage goalStage(const ParsedOptions &options) {
   return emit == "graph"                         ? Stage::Graph
          : emit == "dist"                        ? Stage::Dist
          : options.text("plan") == "kernels"     ? Stage::LLVM
+         : options.text("plan") == "sharding"    ? Stage::Dist
          : emit == "exec" || options.has("plan") ? Stage::Exec
                                                  : Stage::LLVM;
 }
@@ -435,6 +436,8 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
       printModule(compiled, out);
     else if (plan == "collectives")
       printCollectives(compiled, out);
+    else if (plan == "sharding")
+      printSharding(compiled, out);
     else if (failed(isCurve ? printRecomputeCurve(compiled, out)
                             : printPlan(compiled, out, plan == "json", columnsOf(options.text("o")))))
       messages.fail("planning failed");

@@ -45,7 +45,8 @@ enum dsopt_context {
   DSOPT_STEP = 2,
   DSOPT_MICRO_BATCH = 3, ///< of all ranks' in the step
   DSOPT_TRAINING = 4,    ///< 0: dropout keeps everything
-  DSOPT_CONTEXT = 5      ///< numbers (i32) in a context
+  DSOPT_TENSOR_RANK = 5, ///< this rank's coordinate along tp: which elements of whole values its shards have
+  DSOPT_CONTEXT = 6      ///< numbers (i32) in a context
 };
 
 #endif // DSOPT_RUNTIME_SCALARS_H

@@ -116,7 +116,8 @@ LogicalResult gradient(ReluOp op, GradientBuilder &g) {
 
 LogicalResult gradient(DropoutOp op, GradientBuilder &g) {
   if (g.needs(0))
-    g.set(0, g.make<DropoutOp>(g.grad(), op.getKey(), op.getStream(), op.getRatioAttr()));
+    g.set(0, g.make<DropoutOp>(g.grad(), op.getKey(), op.getStream(), op.getRatioAttr(), op.getBeginAttr(),
+                                op.getRunsAttr()));
   return success();
 }
 

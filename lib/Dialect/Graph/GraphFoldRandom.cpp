@@ -113,6 +113,12 @@ OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
     return {};
   if (!(*key)[DSOPT_TRAINING])
     return getInput();
+  RunsAttr runs = getRuns().value_or(RunsAttr());
+  auto placeOf = [&](uint64_t element) {
+    return runs ? element / runs.getLength() * runs.getStride() + getBegin() +
+                      runs.getStep() * (*key)[DSOPT_TENSOR_RANK] + element % runs.getLength()
+                : element;
+  };
   std::array<uint32_t, 4> keys = operationKey(*key, (*stream)[0], 0);
   uint32_t threshold = dropoutThreshold(ratio);
   return dispatchNumber(x->elementType(), [&](auto tag) -> Attribute {
@@ -121,7 +127,7 @@ OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
     uint64_t count = x->type.getNumElements();
     Buffer out(count * sizeof(T));
     for (uint64_t i = 0; i < count; ++i) {
-      bool keep = elementWord(keys, i) >= threshold;
+      bool keep = elementWord(keys, placeOf(i)) >= threshold;
       reinterpret_cast<T *>(out.data())[i] = keep ? x->as<T>()[x->splat ? 0 : i] * scale : T(0);
     }
     return fromNumbers(x->type, out);

@@ -59,14 +59,30 @@ struct Words {
     return philox4({first, element(key, DSOPT_STEP), element(key, DSOPT_MICRO_BATCH), last},
                    element(key, DSOPT_SEED_LOW), element(key, DSOPT_SEED_HIGH));
   }
-  /// The word of the element at `indices` of a result, in the lower half.
-  Value elementWord(const std::array<Value, 4> &keys, ValueRange indices, RankedTensorType type) {
+  /// The place of the element at `indices`, in row-major order.
+  Value placeOf(ValueRange indices, RankedTensorType type) {
     Value place = constantIndex(b, 0);
     for (auto [index, size] : llvm::zip_equal(indices, type.getShape()))
       if (size != 1)
         place = arith::AddIOp::create(b, arith::MulIOp::create(b, place, constantIndex(b, size)), index);
+    return place;
+  }
+  /// The place in the whole value, of which the elements of a shard are runs.
+  Value placeInWhole(Value place, int64_t begin, RunsAttr runs, Value rank) {
+    Value length = constantIndex(b, runs.getLength());
+    Value run = arith::DivUIOp::create(b, place, length), within = arith::RemUIOp::create(b, place, length);
+    Value first = arith::AddIOp::create(
+        b, constantIndex(b, begin),
+        arith::MulIOp::create(b, arith::IndexCastUIOp::create(b, b.getIndexType(), rank),
+                              constantIndex(b, runs.getStep())));
+    Value start = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, run, constantIndex(b, runs.getStride())), first);
+    return arith::AddIOp::create(b, start, within);
+  }
+  /// The word of the element at a place among so many, in the lower half.
+  Value elementWord(const std::array<Value, 4> &keys, Value place, int64_t elements) {
     Value low = arith::IndexCastUIOp::create(b, b.getI64Type(), place), high = wide(keys[1]);
-    if (type.getNumElements() > INT64_C(1) << 32) {
+    if (elements > INT64_C(1) << 32) {
       Value upper = arith::ShRUIOp::create(b, place, constantIndex(b, 32));
       high = exclusiveOr(high, arith::IndexCastUIOp::create(b, b.getI64Type(), upper));
     }
@@ -100,7 +116,13 @@ struct DropoutModel : LowerableOpInterface::ExternalModel<DropoutModel, DropoutO
           Type element = type.getElementType();
           Value scale =
               inTraining(constantScalar(b, element, dropoutScale(ratio)), constantScalar(b, element, 1));
-          Value word = words.elementWord(keys, indices, type);
+          Value place = words.placeOf(indices, type);
+          int64_t elements = type.getNumElements();
+          if (std::optional<RunsAttr> runs = op.getRuns()) {
+            place = words.placeInWhole(place, op.getBegin(), *runs, words.element(key, DSOPT_TENSOR_RANK));
+            elements = elements / runs->getLength() * runs->getStride();
+          }
+          Value word = words.elementWord(keys, place, elements);
           Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, word, words.wide(threshold));
           return Value(arith::SelectOp::create(b, keep, arith::MulFOp::create(b, args[0], scale),
                                                constantScalar(b, element, 0)));
@@ -118,8 +140,9 @@ struct UniformModel : LowerableOpInterface::ExternalModel<UniformModel, UniformO
     return buildIndexed(builder, op.getLoc(), type, {}, [&](Builder &b, ValueRange indices, ValueRange) {
       Words words{b};
       Value key = operands[0], stream = operands[1];
-      Value word = words.elementWord(
-          words.operationKey(key, words.element(stream, 0), words.element(stream, 1)), indices, type);
+      Value word =
+          words.elementWord(words.operationKey(key, words.element(stream, 0), words.element(stream, 1)),
+                            words.placeOf(indices, type), type.getNumElements());
       Value upper = arith::ShRUIOp::create(b, word, arith::ConstantOp::create(b, b.getI64IntegerAttr(8)));
       Value number =
           arith::SIToFPOp::create(b, b.getF32Type(), arith::TruncIOp::create(b, b.getI32Type(), upper));

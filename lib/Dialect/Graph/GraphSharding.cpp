@@ -239,6 +239,11 @@ void Nest::build() {
         result() = operand(0);
         result().push_back(loop(kWhole));
       })
+      .Case<DropoutOp>([&](DropoutOp) {
+        operand(0) = result() = loops(shape(op->getResult(0)).size());
+        operand(1) = {loop()};
+        operand(2) = {loop()};
+      })
       .Case<ConcatOp>([&](ConcatOp op) {
         int64_t axis = op.getAxis();
         keep([&](int64_t dim) { return dim != axis; });
@@ -278,6 +283,6 @@ void dsopt::graph::registerShardings(DialectRegistry &registry) {
     attach<MatMulOp, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, CumSumOp, SoftmaxOp,
            LayerNormOp, RmsNormOp, NllOp, AttentionOp>(context);
     attach<ReshapeOp, TransposeOp, ConcatOp, SliceOp, SliceGradOp, PadOp, GatherOp, GatherElementsOp,
-           OneHotOp>(context);
+           OneHotOp, DropoutOp>(context);
   });
 }

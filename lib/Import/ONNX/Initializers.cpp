@@ -285,7 +285,7 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
       symbol == name ? StringAttr() : builder.getStringAttr(name),
       isNarrow(element) ? TypeAttr::get(element) : TypeAttr(), /*storage=*/nullptr, /*lr_scale=*/nullptr,
       /*decay_scale=*/nullptr, /*statistic=*/nullptr, /*branch=*/nullptr, /*part_of=*/nullptr,
-      /*part_begin=*/nullptr, /*part_runs=*/nullptr);
+      /*part_begin=*/nullptr, /*part_runs=*/nullptr, /*uncut=*/nullptr);
 }
 
 void warnOfMergedInitializers(ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes, Location location) {

@@ -303,7 +303,8 @@ void Executor::fold(const Action &action, void **args) const {
   }
 }
 
-/// What random numbers of the micro-batch follow from: nothing that depends on the layout.
+/// What random numbers of the micro-batch follow from: nothing that depends on the layout, but which elements
+/// of whole values are this rank's.
 void Executor::fillContext(const Prepared &prepared, uint32_t *context) const {
   uint64_t seed = static_cast<uint64_t>(options.seed);
   context[DSOPT_SEED_LOW] = static_cast<uint32_t>(seed);
@@ -311,6 +312,7 @@ void Executor::fillContext(const Prepared &prepared, uint32_t *context) const {
   context[DSOPT_STEP] = static_cast<uint32_t>(step);
   context[DSOPT_MICRO_BATCH] = static_cast<uint32_t>(prepared.microBatch);
   context[DSOPT_TRAINING] = !evaluates;
+  context[DSOPT_TENSOR_RANK] = static_cast<uint32_t>(info.coordinates[static_cast<size_t>(Axis::tp)]);
 }
 
 /// What a report counts for an action that is no call.

@@ -2,8 +2,11 @@
 
 #include "CutRegion.h"
 #include "ShardWriter.h"
+#include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Place/Passes.h"
+
+#include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_PLACEVALUES
@@ -19,7 +22,7 @@ struct PlaceValues : public dsopt::impl::PlaceValuesBase<PlaceValues> {
   void runOnOperation() override;
 
 private:
-  std::optional<CutRegion> cutFrom(graph::MatMulOp product, std::string &reason);
+  std::optional<CutRegion> cutFrom(Value product, int64_t columns, std::string &reason);
   std::string refuse(const CutRegion &region);
 
   func::FuncOp forward;
@@ -29,12 +32,12 @@ private:
 };
 } // namespace
 
-/// Whether a value is a parameter, or its elements in another order.
-static bool isParameter(Value value) {
+/// The read of a parameter, of which a value has the elements in some order; null where it has others.
+static graph::ReadOp parameterOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (isa_and_nonnull<graph::ReshapeOp, graph::TransposeOp, graph::CastOp>(op))
     op = op->getOperand(0).getDefiningOp();
-  return isa_and_nonnull<graph::ReadOp>(op);
+  return dyn_cast_or_null<graph::ReadOp>(op);
 }
 
 /// Why a region that loops would permit is not cut, empty if it may be.
@@ -54,9 +57,36 @@ std::string PlaceValues::refuse(const CutRegion &region) {
   return "";
 }
 
-/// The region of a cut of the product's columns.
-std::optional<CutRegion> PlaceValues::cutFrom(graph::MatMulOp product, std::string &reason) {
-  int64_t columns = cast<RankedTensorType>(product.getType()).getRank() - 1;
+/// The parameter of a product that is one's alone, and the dimension of the result that its columns are.
+struct Columns {
+  graph::ReadOp parameter;
+  int64_t dim = 0;
+};
+static std::optional<Columns> columnsOf(Operation *op) {
+  auto loops = dyn_cast<shard::ShardingInterface>(op);
+  if (!isa<ProductOpInterface>(op) || !loops || op->getNumOperands() < 2)
+    return std::nullopt;
+  SmallVector<AffineMap> maps = loops.getIndexingMaps();
+  SmallVector<utils::IteratorType> types = loops.getLoopIteratorTypes();
+  AffineMap result = maps[op->getNumOperands()];
+  for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
+    graph::ReadOp read = parameterOf(operand);
+    if (!read)
+      continue;
+    for (auto [dim, expr] : llvm::enumerate(result.getResults())) {
+      unsigned loop = cast<AffineDimExpr>(expr).getPosition();
+      auto has = [&](size_t other) { return maps[other].isFunctionOfDim(loop); };
+      auto others = llvm::make_filter_range(llvm::seq(size_t(op->getNumOperands())),
+                                            [number = number](size_t other) { return other != number; });
+      if (types[loop] == utils::IteratorType::parallel && has(number) && llvm::none_of(others, has))
+        return Columns{read, (int64_t)dim};
+    }
+  }
+  return std::nullopt;
+}
+
+/// The region of a cut of a product's columns.
+std::optional<CutRegion> PlaceValues::cutFrom(Value product, int64_t columns, std::string &reason) {
   SmallVector<int64_t> open{1};
   llvm::SmallDenseSet<int64_t> tried;
   while (!open.empty()) {
@@ -64,7 +94,7 @@ std::optional<CutRegion> PlaceValues::cutFrom(graph::MatMulOp product, std::stri
     if (!tried.insert(parts).second)
       continue;
     CutRegion region(shards);
-    if (region.grow(product.getResult(), {columns, parts})) {
+    if (region.grow(product, {columns, parts})) {
       reason = refuse(region);
       if (reason.empty())
         return region;
@@ -97,14 +127,23 @@ void PlaceValues::runOnOperation() {
     reads[read.getStateAttr()].push_back(read);
   std::vector<CutRegion> regions;
   std::string reason = "it has no product with a parameter";
-  for (auto product : forward.getOps<graph::MatMulOp>()) {
-    if (taken.contains(product) || !isParameter(product.getRhs()) || isParameter(product.getLhs()))
+  SymbolTable symbols(module);
+  for (Operation &product : forward.front()) {
+    std::optional<Columns> columns = taken.contains(&product) ? std::nullopt : columnsOf(&product);
+    if (!columns)
       continue;
-    if (std::optional<CutRegion> region = cutFrom(product, reason)) {
+    if (std::optional<CutRegion> region = cutFrom(product.getResult(0), columns->dim, reason)) {
       taken.insert(region->operations().begin(), region->operations().end());
       regions.push_back(std::move(*region));
+    } else {
+      symbols.lookup<graph::ParameterOp>(columns->parameter.getState()).setUncut(reason);
     }
   }
+  // A row of a later region may have been tried as columns.
+  for (const CutRegion &region : regions)
+    for (Operation *op : region.operations())
+      if (auto read = dyn_cast<graph::ReadOp>(op))
+        symbols.lookup<graph::ParameterOp>(read.getState()).removeUncutAttr();
   if (regions.empty() && degree > 1) {
     forward.emitError("has nothing that ")
         << int64_t(shards) << " tensor shards could cut (-tp, -tensor-shards): " << reason;

@@ -50,6 +50,14 @@ void ShardWriter::write(const CutRegion &cutRegion) {
   values.clear();
 }
 
+graph::RunsAttr ShardWriter::runsOf(RankedTensorType whole, ShardCut cut) const {
+  int64_t inner = 1;
+  for (int64_t size : whole.getShape().drop_front(cut.dim + 1))
+    inner *= size;
+  int64_t stride = whole.getDimSize(cut.dim) / cut.parts * inner, length = stride / shards;
+  return graph::RunsAttr::get(builder.getContext(), length, stride, mine * length);
+}
+
 /// The shards of a parameter, each a parameter: which elements of the whole a rank's have follows from the
 /// cut.
 ArrayRef<graph::ParameterOp> ShardWriter::parametersOf(graph::ReadOp read, ShardCut cut) {
@@ -58,10 +66,7 @@ ArrayRef<graph::ParameterOp> ShardWriter::parametersOf(graph::ReadOp read, Shard
     return list;
   auto whole = symbols.lookup<graph::ParameterOp>(read.getStateAttr().getAttr());
   auto type = cast<RankedTensorType>(whole.getType());
-  int64_t inner = 1;
-  for (int64_t size : type.getShape().drop_front(cut.dim + 1))
-    inner *= size;
-  int64_t stride = type.getDimSize(cut.dim) / cut.parts * inner, length = stride / shards;
+  graph::RunsAttr runs = runsOf(type, cut);
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointAfter(whole);
   for (int64_t shard = 0; shard < mine; ++shard) {
@@ -74,8 +79,8 @@ ArrayRef<graph::ParameterOp> ShardWriter::parametersOf(graph::ReadOp read, Shard
     op.removeFileBytesAttr();
     op.removeChunksAttr();
     op.setPartOf(whole.getSymName());
-    op.setPartBegin(shard * length);
-    op.setPartRunsAttr(graph::RunsAttr::get(builder.getContext(), length, stride, mine * length));
+    op.setPartBegin(shard * runs.getLength());
+    op.setPartRunsAttr(runs);
     symbols.insert(op);
     list.push_back(op);
   }
@@ -139,6 +144,10 @@ void ShardWriter::writeOp(Operation *op) {
       constant.setValueAttr(splat.resizeSplat(cast<ShapedType>(constant.getType())));
     } else if (auto slice = dyn_cast<graph::SliceOp>(copy)) {
       sliceShard(slice, region->cutOf(op->getOperand(0))->dim, shards);
+    } else if (auto dropout = dyn_cast<graph::DropoutOp>(copy)) {
+      Value whole = op->getResult(0);
+      dropout.setRunsAttr(runsOf(cast<RankedTensorType>(whole.getType()), *region->cutOf(whole)));
+      dropout.setBegin(shard * dropout.getRuns()->getLength());
     }
     if (region->sums(op))
       pieces.push_back(copy->getResult(0));

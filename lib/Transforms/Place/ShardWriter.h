@@ -30,6 +30,8 @@ private:
   void writeSum(mlir::Operation *op, const Shards &pieces);
   Shards operandOf(mlir::Operation *op, mlir::Value value);
   llvm::ArrayRef<graph::ParameterOp> parametersOf(graph::ReadOp read, ShardCut cut);
+  /// Which elements of a whole value the first shard of the first rank has, and those of others.
+  graph::RunsAttr runsOf(mlir::RankedTensorType whole, ShardCut cut) const;
   mlir::RankedTensorType local(mlir::Type type, ShardCut cut) const;
 
   mlir::ModuleOp module;

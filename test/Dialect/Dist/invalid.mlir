@@ -264,3 +264,28 @@ dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over 
 
 // expected-error@+1 {{is cut over [edp, tp] and distinct over [tp], expected no axis in both}}
 dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over [edp, tp] distinct over [tp] zero 3
+
+// -----
+
+func.func @shared_type(%x: tensor<4xf32>) {
+  // expected-error@+1 {{has results 'tensor<4xf32>', 'tensor<2xf32>', expected one or more of 'tensor<4xf32>'}}
+  %0:2 = "dist.shared"(%x) {axes = #dist.axes<[tp]>} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>)
+  return
+}
+
+// -----
+
+func.func @shared_none(%x: tensor<4xf32>) {
+  // expected-error@+1 {{expected one or more of 'tensor<4xf32>'}}
+  dist.shared %x over [tp] : tensor<4xf32> 0
+  return
+}
+
+// -----
+
+dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 1, tp = 3]
+func.func @factor(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{tp inner 2}}
+  %0 = dist.all_reduce %x over [tp inner 2] : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -136,3 +136,13 @@ module attributes {graph.untie = "w*"} {}
 
 // expected-error@below {{attribute 'graph.blocks' stands on 'func.func', expected it on a module}}
 func.func private @f() attributes {graph.blocks = 1 : i64}
+
+// -----
+
+// expected-error@below {{got runs of 4 elements every 2 and a step of 0, expected one element or more, a stride of at least as many and no step back}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {part_of = @v, part_begin = 0 : i64, part_runs = #graph.runs<4 every 2 step 0>}
+
+// -----
+
+// expected-error@below {{has the elements #graph.runs<3 every 8 step 3>, expected whole runs of a parameter that it is part of}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {part_of = @v, part_begin = 0 : i64, part_runs = #graph.runs<3 every 8 step 3>}

@@ -32,6 +32,7 @@ def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
     `decay_scale` are its factors of the learning rate and of weight decay. A `statistic` is replaced by what
     micro-batches measure; what a step may not reach is of a `branch`. A tile is `part_of` a parameter, which
     nothing reads, from its element `part_begin` on; a tensor shard has the `part_runs` of it.
+    What place-values tried in vain is `uncut`, and why.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Graph_Tensor>:$type,
       StrAttr:$file, I64Attr:$offset, I64Attr:$bytes,
@@ -40,7 +41,7 @@ def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
       OptionalAttr<TypeAttr>:$source, OptionalAttr<TypeAttr>:$storage, OptionalAttr<F64Attr>:$lr_scale,
       OptionalAttr<F64Attr>:$decay_scale, UnitAttr:$statistic, UnitAttr:$branch,
       OptionalAttr<FlatSymbolRefAttr>:$part_of, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$part_begin,
-      OptionalAttr<Graph_RunsAttr>:$part_runs);
+      OptionalAttr<Graph_RunsAttr>:$part_runs, OptionalAttr<StrAttr>:$uncut);
   let assemblyFormat = [{
     $sym_name `:` $type `from` $file `at` $offset `bytes` $bytes (`frozen` $frozen^)? attr-dict
   }];

@@ -40,4 +40,15 @@ def PlaceValues : Pass<"place-values", "::mlir::ModuleOp"> {
     Option<"ranks", "ranks", "int64_t", /*default=*/"0", "tensor-parallel ranks; 0: the module's option tp">];
 }
 
+def VerifyPlaces : Pass<"verify-places", "::mlir::ModuleOp"> {
+  let summary = "check that nothing whole is made of what differs between tensor ranks";
+  let description = [{
+    Input: `@micro_batch` and `@evaluate` behind backward, one function each. With several ranks along tp, what is read
+    from a shard, and dropout of one, differs between them, and all that is made of that, up to `dist.all_reduce`.
+    Results and gradients of whole parameters may not differ, a value that shards share neither, and what is added over
+    ranks has to.
+  }];
+  let options = [Option<"ranks", "ranks", "int64_t", /*default=*/"0", "tensor-parallel ranks; 0: the module's option tp">];
+}
+
 #endif // DSOPT_TRANSFORMS_PLACE_PASSES

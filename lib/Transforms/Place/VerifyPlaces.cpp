@@ -1,0 +1,88 @@
+//===- VerifyPlaces.cpp - what differs between tensor ranks ---------------===//
+//
+// Follows from collectives and parameters alone which values differ between the ranks along tp: nothing that all of
+// them should have alike is made of these without a sum, and nothing alike is added once for each rank.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dsopt/Interfaces/Options.h"
+#include "dsopt/Transforms/Place/Passes.h"
+
+namespace dsopt {
+#define GEN_PASS_DEF_VERIFYPLACES
+#include "dsopt/Transforms/Place/Passes.h.inc"
+} // namespace dsopt
+
+using namespace mlir;
+using namespace dsopt;
+
+namespace {
+class PlaceVerifier {
+public:
+  explicit PlaceVerifier(ModuleOp module) : symbols(module) {}
+  LogicalResult verify(func::FuncOp function);
+
+private:
+  LogicalResult visit(Operation *op);
+  /// Whether an operation makes what differs of what does not.
+  bool isSource(Operation *op);
+  bool isShard(StringRef parameter) {
+    auto op = symbols.lookup<graph::ParameterOp>(parameter);
+    return op && op.getPartRuns();
+  }
+
+  SymbolTable symbols;
+  llvm::DenseSet<Value> differs;
+};
+
+struct VerifyPlaces : public dsopt::impl::VerifyPlacesBase<VerifyPlaces> {
+  using VerifyPlacesBase::VerifyPlacesBase;
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    giveOption(module, "tp", ranks, /*unset=*/0);
+    if (options::tp(module) > 1)
+      for (StringRef name : {graph::kMicroBatchFunction, graph::kEvaluateFunction})
+        if (auto function = module.lookupSymbol<func::FuncOp>(name);
+            function && function.getBody().hasOneBlock() && failed(PlaceVerifier(module).verify(function)))
+          return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+} // namespace
+
+bool PlaceVerifier::isSource(Operation *op) {
+  if (auto read = dyn_cast<graph::ReadOp>(op))
+    return isShard(read.getState());
+  auto dropout = dyn_cast<graph::DropoutOp>(op);
+  return dropout && dropout.getRuns();
+}
+
+LogicalResult PlaceVerifier::visit(Operation *op) {
+  bool any = llvm::any_of(op->getOperands(), [&](Value operand) { return differs.contains(operand); });
+  if (isa<dist::SharedOp>(op))
+    return any ? op->emitOpError("hands to all shards what differs between ranks along tp") : success();
+  if (isa<dist::AllReduceOp>(op))
+    return any ? success()
+               : op->emitOpError("adds what is equal on all ranks along tp, expected pieces of a sum");
+  if (auto accumulate = dyn_cast<graph::AccumulateOp>(op)) {
+    auto state = symbols.lookup<graph::StateOp>(accumulate.getState());
+    if (any && state && !isShard(state.getParameter()))
+      return op->emitOpError("adds to the gradient of whole parameter @")
+             << state.getParameter()
+             << " what differs between ranks along tp, expected the sum of their pieces (dist.all_reduce)";
+    return success();
+  }
+  if (op->hasTrait<OpTrait::IsTerminator>())
+    return any ? op->emitOpError("returns what differs between ranks along tp, expected what all of them have")
+               : success();
+  if (any || isSource(op))
+    differs.insert(op->result_begin(), op->result_end());
+  return success();
+}
+
+LogicalResult PlaceVerifier::verify(func::FuncOp function) {
+  for (Operation &op : function.front())
+    if (failed(visit(&op)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,80 @@
+// RUN: dsopt-opt %s -split-input-file -verify-diagnostics "-verify-places=ranks=2" | FileCheck %s
+// RUN: dsopt-opt %s -split-input-file "-verify-places=ranks=1" > /dev/null
+
+// Columns and rows, with both sums: as place-values and build-backward leave them.
+// CHECK-LABEL: module @right
+module @right {
+  graph.parameter @w : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @w.shard.0 : tensor<4x4xf32> from "m" at 0 bytes 64 {part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 4>}
+  graph.parameter @b : tensor<4xf32> from "m" at 128 bytes 16
+  graph.state @w.grad : tensor<4x4xf32> gradient of @w.shard.0 block 0
+  graph.state @b.grad : tensor<4xf32> gradient of @b block 0
+  func.func @micro_batch(%x: tensor<2x4xf32>, %k: tensor<6xi32>, %s: tensor<2xi32>) -> tensor<f32> {
+    %xs = dist.shared %x over [tp] : tensor<2x4xf32> 1
+    %w = graph.read @w.shard.0 : tensor<4x4xf32>
+    %h = graph.matmul %xs, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %y = dist.all_reduce %h over [tp] : tensor<2x4xf32>
+    %b = graph.reduce_sum %y {axes = array<i64: 0>} : (tensor<2x4xf32>) -> tensor<4xf32>
+    %g = graph.matmul %xs, %h {transpose_a} : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<4x4xf32>
+    graph.accumulate @w.grad, %g : tensor<4x4xf32>
+    graph.accumulate @b.grad, %b : tensor<4xf32>
+    %loss = graph.reduce_sum %y {axes = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  graph.parameter @w : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @w.shard.0 : tensor<4x4xf32> from "m" at 0 bytes 64 {part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 4>}
+  func.func @micro_batch(%x: tensor<2x4xf32>) -> tensor<f32> {
+    %w = graph.read @w.shard.0 : tensor<4x4xf32>
+    %h = graph.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %loss = graph.reduce_sum %h {axes = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
+    // expected-error@+1 {{returns what differs between ranks along tp, expected what all of them have}}
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  graph.parameter @w : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @w.shard.0 : tensor<4x4xf32> from "m" at 0 bytes 64 {part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 4>}
+  graph.parameter @b : tensor<4xf32> from "m" at 128 bytes 16
+  graph.state @b.grad : tensor<4xf32> gradient of @b block 0
+  func.func @micro_batch(%x: tensor<2x4xf32>) -> tensor<f32> {
+    %w = graph.read @w.shard.0 : tensor<4x4xf32>
+    %h = graph.matmul %x, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %b = graph.reduce_sum %h {axes = array<i64: 0>} : (tensor<2x4xf32>) -> tensor<4xf32>
+    // expected-error@+1 {{adds to the gradient of whole parameter @b what differs between ranks along tp}}
+    graph.accumulate @b.grad, %b : tensor<4xf32>
+    %loss = graph.reduce_sum %x {axes = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+module {
+  func.func @micro_batch(%x: tensor<2x4xf32>) -> tensor<f32> {
+    // expected-error@+1 {{adds what is equal on all ranks along tp, expected pieces of a sum}}
+    %y = dist.all_reduce %x over [tp] : tensor<2x4xf32>
+    %loss = graph.reduce_sum %y {axes = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Dropout of a shard differs, whatever it is of.
+module {
+  func.func @evaluate(%x: tensor<2x4xf32>, %k: tensor<6xi32>, %s: tensor<2xi32>) -> tensor<f32> {
+    %d = graph.dropout %x, %k, %s {ratio = 0.5 : f64, runs = #graph.runs<4 every 8 step 4>} : (tensor<2x4xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<2x4xf32>
+    // expected-error@+1 {{hands to all shards what differs between ranks along tp}}
+    %y = dist.shared %d over [tp] : tensor<2x4xf32> 1
+    %loss = graph.reduce_sum %y {axes = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
