@@ -1,6 +1,7 @@
-"""What ranks along tp add among the runs of a micro-batch, by programs whose stage dist is changed by hand: each of T ranks has 1/T (or
+"""What ranks along tp add among the runs of a micro-batch. By programs whose stage dist is changed by hand: each of T ranks has 1/T (or
 for three of them 1/4) of a value of forward, backward and evaluation, and all go on with the sum. Losses and weights have the bits of
-one rank that has the whole, in every layout and type and over every engine. The sizes divide by nothing.
+one rank that has the whole, in every layout and type and over every engine. And of a model that is cut in three and six: each rank has
+another piece. The sizes divide by no granule.
 
 usage: tensor_sums.py DSOPT
 """
@@ -11,8 +12,10 @@ import tempfile
 
 import numpy as np
 
+import small
 import tanh_model
 from runs import MPIRUN, Run, check, execute
+from small import initializer, node, value
 
 dsopt = sys.argv[1]
 rng = np.random.default_rng(3)
@@ -72,3 +75,26 @@ with tempfile.TemporaryDirectory() as folder:
                 check([step["grad_norm"] for step in run.steps] == [step["grad_norm"] for step in reference.steps], f"{what}: other norms")
                 count += 1
     print(f"{count} runs with the bits of one rank along tp")
+
+    # A rank's pieces are its own.
+    def array(*shape):
+        return rng.normal(0, 0.4, shape).astype(np.float32)
+
+    small.write(path, [node("MatMul", "x a", "xa"), node("Tanh", "xa", "h"), node("MatMul", "h b", "hb"), node("Add", "hb x", "r"), node("MatMul", "r c", "rc"),
+                       node("Relu", "rc", "g"), node("MatMul", "g d", "gd"), node("Sub", "gd y", "e"), node("Mul", "e e", "q"), node("ReduceMean", "q", "loss", keepdims=0)],
+                [value("x", (5, 7)), value("y", (5, 7))], [initializer(key, array(*(7, 66)[::way])) for key, way in (("a", 1), ("b", -1), ("c", 1), ("d", -1))])
+    np.savez(data, x=array(40, 7), y=array(40, 7))
+
+    def shards(*options, checked=False):
+        execute([dsopt, path, "-run", f"-data={data}", "-micro-batches=2", "-steps=4", f"-log={log}", "-quiet", *options],
+                environment={"DSOPT_CHECK_ACCESSES": "2"} if checked else {})
+        run = Run(log)
+        return run.loss_text, run.hash, [step["grad_norm"] for step in run.steps]
+
+    for count, precision, layouts in ((3, "bf16", (["-tp=3"],)), (6, "fp32", (["-tp=3", "-pp=2"], ["-tp=6"]))):
+        same = [f"-tensor-shards={count}", f"-precision={precision}"]
+        reference = shards(*same, "-tp=1")
+        for layout in layouts:
+            run = shards(*same, *layout, checked="-tp=3" in layout)
+            check(run == reference, f"{same} {layout}: {run}, expected {reference}")
+    print("another piece on each rank: the bits of one")
