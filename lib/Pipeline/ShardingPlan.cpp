@@ -5,6 +5,7 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Pipeline/Plan.h"
 
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;

@@ -130,8 +130,15 @@ void PlaceValues::runOnOperation() {
   SymbolTable symbols(module);
   for (Operation &product : forward.front()) {
     std::optional<Columns> columns = taken.contains(&product) ? std::nullopt : columnsOf(&product);
-    if (!columns)
+    if (!columns) {
+      // What a routine multiplies inside has no loops of its own.
+      for (Value operand : product.getOperands())
+        if (graph::ReadOp read = parameterOf(operand);
+            read && isa<ProductOpInterface>(product) && !isa<shard::ShardingInterface>(product))
+          symbols.lookup<graph::ParameterOp>(read.getState())
+              .setUncut(("'" + product.getName().getStringRef() + "' says no loops that could be cut").str());
       continue;
+    }
     if (std::optional<CutRegion> region = cutFrom(product.getResult(0), columns->dim, reason)) {
       taken.insert(region->operations().begin(), region->operations().end());
       regions.push_back(std::move(*region));
