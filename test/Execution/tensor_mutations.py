@@ -80,7 +80,8 @@ def trained(lines):
     places, evaluates = [], False
     for at, line in enumerate(lines):
         if line.startswith("  func"):
-            evaluates = "#graph.phase<E>" in "".join(lines[at : at + 12]).split("{\n")[0].split("    %")[0]
+            header = lines[at : next(end for end in range(at, len(lines)) if lines[end].endswith("{") or lines[end].startswith("  }")) + 1]
+            evaluates = "#graph.phase<E>" in "".join(header)
         if not evaluates:
             places.append(at)
     return places

@@ -269,7 +269,7 @@ dist.bucket @b : f32 of [0] [#dist.range<@w, 0, 64>] elements 64 padded 64 over 
 
 func.func @shared_type(%x: tensor<4xf32>) {
   // expected-error@+1 {{has results 'tensor<4xf32>', 'tensor<2xf32>', expected one or more of 'tensor<4xf32>'}}
-  %0:2 = "dist.shared"(%x) {axes = #dist.axes<[tp]>} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>)
+  %0:2 = "dist.shared"(%x) {axes = #dist<axes[tp]>} : (tensor<4xf32>) -> (tensor<4xf32>, tensor<2xf32>)
   return
 }
 
