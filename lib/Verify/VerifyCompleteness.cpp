@@ -145,7 +145,8 @@ LogicalResult Completeness::verifyRuns(ProgramOp program) {
       return run.emitOpError("is on micro-batch ")
              << run.getMicroBatch() << ", but the step agrees on the losses of " << microBatches;
     places[run] = places.size();
-    parts[{part.getBlock(), (int)part.getPhase(), part.getPart(), run.getSegmentAttr().getAttr()}].push_back(run);
+    parts[{part.getBlock(), (int)part.getPhase(), part.getPart(), run.getSegmentAttr().getAttr()}].push_back(
+        run);
   }
   return failure(failed(verifyOnce(program)) || failed(verifyOrder()));
 }

@@ -156,7 +156,8 @@ LogicalResult ValueVerifier::read(int64_t entry, const Access &access) {
   SmallVector<std::pair<int64_t, int64_t>> needed = {{access.begin, access.end}};
   if (cast<ActionOpInterface>(op).readsPadding() && !slot.gradients.empty())
     needed = slot.gradients.within(access.begin, access.end);
-  else if (cast<ActionOpInterface>(op).readsPadding() && slot.place->kind == BufferKind::Activations && buffer)
+  else if (cast<ActionOpInterface>(op).readsPadding() && slot.place->kind == BufferKind::Activations &&
+           buffer)
     needed.front().second = std::min<int64_t>(access.end, buffer.getPayload().value_or(access.end));
   for (auto [begin, end] : needed) {
     if ((own ? slot.owned : slot.everywhere).covers(begin, end))

@@ -176,13 +176,12 @@ static std::map<std::string, std::string> settingsOf(const Log &log) {
   if (!log.run.is_object())
     return settings;
   // Of the command lines what only says where things go, or what the record has.
-  static const std::set<std::string> elsewhere = {"accumulate", "breakdown",     "compare",   "dp",
-                                                  "emit",       "log",           "log-every", "log-losses",
-                                                  "log-norms",  "micro-batches", "o",         "optimizer",
-                                                  "pp",         "precision",     "quiet",     "run",
-                                                  "save",       "save-weights",  "schedule",  "seed",
-                                                  "target",     "threads",       "tp",        "trace",
-                                                  "zero"};
+  static const std::set<std::string> elsewhere = {
+      "accumulate", "breakdown", "compare",      "dp",        "emit",
+      "log",        "log-every", "log-losses",   "log-norms", "micro-batches",
+      "o",          "optimizer", "pp",           "precision", "quiet",
+      "run",        "save",      "save-weights", "schedule",  "seed",
+      "target",     "threads",   "tp",           "trace",     "zero"};
   for (const char *line : {"compiled", "command"}) {
     std::istringstream words(textOf(log.run, line));
     for (std::string word; words >> word;) {

@@ -16,9 +16,10 @@ static void checkTensorParallel(ModuleOp module) {
   if (tp < 2)
     return;
   auto refuse = [&](StringRef option, StringRef value) {
-    throw Error(1, ("-" + option + "=" + value + " does not go with -tp=" + Twine(tp) +
-                    " yet: what it leaves out of exchanges is not kept by tensor shards; leave one of them out")
-                       .str());
+    throw Error(1,
+                ("-" + option + "=" + value + " does not go with -tp=" + Twine(tp) +
+                 " yet: what it leaves out of exchanges is not kept by tensor shards; leave one of them out")
+                    .str());
   };
   if (StringRef method = options::compress_gradients(module); method != "none")
     refuse("compress-gradients", method);

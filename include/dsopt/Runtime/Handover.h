@@ -31,8 +31,8 @@ public:
   /// The others: the file, as a descriptor that survives exec. A LaunchError if the maker is gone; a quiet
   /// Error if it failed and said so.
   int take();
-  /// The maker: all others have the file on return. A LaunchError names those that do not come for it, or want
-  /// something else; it is to be said, then told by fail().
+  /// The maker: all others have the file on return. A LaunchError names those that do not come for it, or
+  /// want something else; it is to be said, then told by fail().
   void give(int file);
   /// This rank cannot go on: the maker has said why, and returns when the others know, or after 3 s; the
   /// others tell the maker, which says it. Whether it is said. Nothing where they know already.

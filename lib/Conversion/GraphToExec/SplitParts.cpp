@@ -1,7 +1,7 @@
 //===- SplitParts.cpp - cut functions of blocks at collectives ------------===//
 //
-// What a collective on values needs runs before it, what needs its result behind it: a function becomes one for
-// each of these parts, and the collectives stand between their runs.
+// What a collective on values needs runs before it, what needs its result behind it: a function becomes one
+// for each of these parts, and the collectives stand between their runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,8 +171,10 @@ LogicalResult PartSplitter::split() {
       std::optional<graph::Layout> layout = graph::locate(collective.getValue()).layout;
       Operation *source = graph::storageOf(collective.getValue()).getDefiningOp();
       bool isHere = source && !isMadeInPlace(source) && !isa<dist::AllReduceOp>(source);
-      if (!layout || !layout->isContiguous() || (!isHere && graph::isReadView(collective.getValue().getDefiningOp())))
-        return collective.emitOpError("takes what does not lie by itself, expected a value that its block makes");
+      if (!layout || !layout->isContiguous() ||
+          (!isHere && graph::isReadView(collective.getValue().getDefiningOp())))
+        return collective.emitOpError(
+            "takes what does not lie by itself, expected a value that its block makes");
       need(collective.getValue());
     }
   }
@@ -213,7 +215,8 @@ void PartSplitter::replace(graph::RunOp run) {
                                            collective.getAxes())
                      .getResult());
   }
-  for (auto [result, value] : llvm::zip_equal(run.getOutputs(), function.front().getTerminator()->getOperands()))
+  for (auto [result, value] :
+       llvm::zip_equal(run.getOutputs(), function.front().getTerminator()->getOperands()))
     result.replaceAllUsesWith(values.lookup(value));
   run.erase();
 }

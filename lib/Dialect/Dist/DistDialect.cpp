@@ -164,11 +164,10 @@ LogicalResult SharedOp::verifySymbolUses(SymbolTableCollection &) { return verif
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
 
 LogicalResult SharedOp::verify() {
-  if (getShards().empty() || llvm::any_of(getShards().getTypes(), [&](Type type) {
-        return type != getValue().getType();
-      }))
-    return emitOpError("has results ") << getShards().getTypes() << ", expected one or more of "
-                                       << getValue().getType();
+  if (getShards().empty() ||
+      llvm::any_of(getShards().getTypes(), [&](Type type) { return type != getValue().getType(); }))
+    return emitOpError("has results ")
+           << getShards().getTypes() << ", expected one or more of " << getValue().getType();
   return success();
 }
 

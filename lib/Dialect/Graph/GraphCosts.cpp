@@ -152,8 +152,8 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
                    CumSumOp, WindowsSumOp, GatherGradOp, SoftmaxOp, LayerNormOp, RmsNormOp, NllOp>(context);
     attachResultCost<UnpackBitsOp, NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp,
                      RoundOp, SinOp, CosOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp,
-                     TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, TreeAddOp, SubOp, MulOp, DivOp, RemOp,
-                     PowOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp,
+                     TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, TreeAddOp, SubOp, MulOp, DivOp,
+                     RemOp, PowOp, MinOp, MaxOp, AndOp, OrOp, EqualOp, LessOp, LessEqualOp, GreaterOp,
                      GreaterEqualOp, WhereOp, CastOp, RoundToOp, DropoutOp, UniformOp, CumSumOp>(context);
     // About so many, as targets are as many as classes are.
     attachOperandCost<20, CtcOp>(context);

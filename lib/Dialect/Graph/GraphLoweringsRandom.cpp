@@ -75,8 +75,8 @@ struct Words {
         b, constantIndex(b, begin),
         arith::MulIOp::create(b, arith::IndexCastUIOp::create(b, b.getIndexType(), rank),
                               constantIndex(b, runs.getStep())));
-    Value start = arith::AddIOp::create(
-        b, arith::MulIOp::create(b, run, constantIndex(b, runs.getStride())), first);
+    Value start =
+        arith::AddIOp::create(b, arith::MulIOp::create(b, run, constantIndex(b, runs.getStride())), first);
     return arith::AddIOp::create(b, start, within);
   }
   /// The word of the element at a place among so many, in the lower half.

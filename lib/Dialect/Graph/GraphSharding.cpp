@@ -179,8 +179,8 @@ void Nest::gather(GatherOp gather) {
 }
 
 void Nest::attention(AttentionOp attention) {
-  int64_t batch = loop(), heads = loop(), row = attention.getCausal() ? loop(kWhole) : loop(), size = loop(kWhole), column = loop(kWhole),
-          width = loop();
+  int64_t batch = loop(), heads = loop(), row = attention.getCausal() ? loop(kWhole) : loop(),
+          size = loop(kWhole), column = loop(kWhole), width = loop();
   operand(0) = {batch, heads, row, size};
   operand(1) = {batch, heads, column, size};
   operand(2) = {batch, heads, column, width};

@@ -93,8 +93,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       prepared.tag = hashOf(program.communicators[action.communicator].name + "/" + action.tag);
       break;
     case ActionKind::AllToAll:
-      prepared.traffic =
-          action.traffic.empty() ? TrafficClass::AllToAll : trafficClass(action.traffic);
+      prepared.traffic = action.traffic.empty() ? TrafficClass::AllToAll : trafficClass(action.traffic);
       break;
     case ActionKind::Reduce:
       break;

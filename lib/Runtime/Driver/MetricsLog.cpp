@@ -127,11 +127,12 @@ void MetricsLog::run() {
   write("{\"run\":{\"version\":" + jsonString(DSOPT_VERSION) + text("compiler", program.dsopt) +
         text("command", settings.commandLine) + text("compiled", program.command) +
         text("model", program.model) + ",\"layout\":{\"dp\":" + std::to_string(program.dp()) +
-        field("pp", program.pp()) + field("tp", program.tp()) + field("zero", program.zero) + text("schedule", program.schedule) + "}" +
-        field("K", program.K) + field("V", program.V) + field("M", program.M) +
-        field("micro_batch_size", program.micro_batch_size) + text("accumulate", program.accumulate) +
-        text("gradient_type", program.gradient_type) + text("precision", program.precision) +
-        text("optimizer", program.optimizer) + text("target", program.target) + text("arch", program.arch) +
+        field("pp", program.pp()) + field("tp", program.tp()) + field("zero", program.zero) +
+        text("schedule", program.schedule) + "}" + field("K", program.K) + field("V", program.V) +
+        field("M", program.M) + field("micro_batch_size", program.micro_batch_size) +
+        text("accumulate", program.accumulate) + text("gradient_type", program.gradient_type) +
+        text("precision", program.precision) + text("optimizer", program.optimizer) +
+        text("target", program.target) + text("arch", program.arch) +
         (facts.device.empty() ? "" : text("device", facts.device)) + text("engine", facts.engine) +
         (facts.graphs ? field("cuda_graphs", *facts.graphs) : "") + field("threads", run.threads) +
         (facts.steps < DataSource::kEndless ? field("steps", facts.steps) : "") +

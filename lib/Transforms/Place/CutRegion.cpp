@@ -40,7 +40,8 @@ std::optional<Segment> segmentOf(ArrayRef<int64_t> from, ArrayRef<int64_t> to, i
 }
 
 /// The cut of the same elements under another shape.
-std::optional<ShardCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t> to, ShardCut cut, int64_t shards) {
+std::optional<ShardCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t> to, ShardCut cut,
+                                       int64_t shards) {
   std::optional<Segment> segment = segmentOf(from, to, cut.dim);
   if (!segment)
     return std::nullopt;

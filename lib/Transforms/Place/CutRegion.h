@@ -1,8 +1,8 @@
 //===- CutRegion.h - operations that one cut goes through -------*- C++ -*-===//
 //
 // A cut begins at the columns of a product and is followed along the loops that operations have
-// (ShardingInterface) to all that reads and makes what is cut, until sums end it. Either all of it can be cut,
-// or nothing is. Private to this folder.
+// (ShardingInterface) to all that reads and makes what is cut, until sums end it. Either all of it can be
+// cut, or nothing is. Private to this folder.
 //
 //===----------------------------------------------------------------------===//
 

@@ -115,7 +115,8 @@ void PlaceValues::runOnOperation() {
   if (shards < 2)
     return;
   if (shards % degree) {
-    module.emitError("has ") << int64_t(shards) << " tensor shards for " << degree << " ranks, expected a multiple";
+    module.emitError("has ") << int64_t(shards) << " tensor shards for " << degree
+                             << " ranks, expected a multiple";
     return signalPassFailure();
   }
   forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);

@@ -107,8 +107,8 @@ ShardWriter::Shards ShardWriter::operandOf(Operation *op, Value value) {
   Attribute block = op->getAttr(graph::kBlockAttr);
   Shards &each = shared[{value, block}];
   if (each.empty()) {
-    auto all = dist::SharedOp::create(builder, op->getLoc(), SmallVector<Type>(mine, value.getType()), value,
-                                      axes);
+    auto all =
+        dist::SharedOp::create(builder, op->getLoc(), SmallVector<Type>(mine, value.getType()), value, axes);
     if (block)
       all->setAttr(graph::kBlockAttr, block);
     each.assign(all.getShards().begin(), all.getShards().end());

@@ -9,8 +9,7 @@ using namespace dsopt;
 
 namespace {
 /// Each rank has the sum, and what it does with it all do alike: so has the gradient.
-struct AllReduceGradient
-    : DifferentiableOpInterface::ExternalModel<AllReduceGradient, dist::AllReduceOp> {
+struct AllReduceGradient : DifferentiableOpInterface::ExternalModel<AllReduceGradient, dist::AllReduceOp> {
   LogicalResult buildGradient(Operation *, OpBuilder &, ValueRange resultGrads, ArrayRef<bool> needed,
                               MutableArrayRef<Value> operandGrads) const {
     if (needed[0])
@@ -27,8 +26,7 @@ struct SharedGradient : DifferentiableOpInterface::ExternalModel<SharedGradient,
       return success();
     if (llvm::is_contained(resultGrads, Value()))
       return op->emitOpError("has a gradient of some shards only, expected all of them to be alike");
-    operandGrads[0] =
-        addPieces(builder, op->getLoc(), resultGrads, cast<dist::SharedOp>(op).getAxes());
+    operandGrads[0] = addPieces(builder, op->getLoc(), resultGrads, cast<dist::SharedOp>(op).getAxes());
     return success();
   }
 };

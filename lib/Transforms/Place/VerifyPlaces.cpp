@@ -1,7 +1,8 @@
 //===- VerifyPlaces.cpp - what differs between tensor ranks ---------------===//
 //
-// Follows from collectives and parameters alone which values differ between the ranks along tp: nothing that all of
-// them should have alike is made of these without a sum, and nothing alike is added once for each rank.
+// Follows from collectives and parameters alone which values differ between the ranks along tp: nothing that
+// all of them should have alike is made of these without a sum, and nothing alike is added once for each
+// rank.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +74,8 @@ LogicalResult PlaceVerifier::visit(Operation *op) {
     return success();
   }
   if (op->hasTrait<OpTrait::IsTerminator>())
-    return any ? op->emitOpError("returns what differs between ranks along tp, expected what all of them have")
+    return any ? op->emitOpError(
+                     "returns what differs between ranks along tp, expected what all of them have")
                : success();
   if (any || isSource(op))
     differs.insert(op->result_begin(), op->result_end());
