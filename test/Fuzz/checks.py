@@ -125,6 +125,10 @@ def draw_properties(case: Case, count: int) -> list[Property]:
                               str(rng.choice(["graph", "dist", "exec"])), str(rng.choice(list(VARIANTS)))))
         if name not in ONE_RANK and rng.random() < 0.3:
             found[-1].extra = EXTRAS[int(rng.integers(len(EXTRAS)))]
+    # Other choices do not depend on it.
+    other = np.random.default_rng([case.seed, 8])
+    if other.random() < 0.5:
+        found.append(Property("tensor", draw_layout(case, other), Layout(), extra=("-precision=bf16",) if other.random() < 0.4 else ()))
     return found
 
 
@@ -292,6 +296,24 @@ class Checker:
         first, second = fitting(chosen.layout), fitting(chosen.other)
         self.same("compressed", self.in_layout(first, train), alone)
         self.go_on(alone, dataclasses.replace(chosen, layout=first, other=second), words)
+
+    def tensor(self, base: Run, chosen: Property) -> None:
+        """One set of bits for each number of tensor shards, on however many ranks they are, and numbers near those of one shard."""
+        rng = np.random.default_rng([self.case.seed, 9])
+        shards = int(rng.choice([2, 2, 3, 4]))
+        ranks = int(rng.choice([n for n in range(2, shards + 1) if shards % n == 0 and (shards // n).bit_count() == 1]))
+        layout = dataclasses.replace(chosen.layout, dp=chosen.layout.dp if chosen.layout.dp < 3 else 1, pp=min(chosen.layout.pp, 2))
+        try:
+            many = self.in_layout(layout, lambda layout: self.train(layout, f"-tensor-shards={shards}", f"-tp={ranks}"))
+        except Refused as refusal:
+            if "tensor shards could cut" in str(refusal):
+                return
+            raise
+        alone = self.train(Layout(), f"-tensor-shards={shards}")
+        self.same("tensor", many, alone)
+        loss, whole = alone.steps[0]["loss"], base.steps[0]["loss"]
+        if not self.extra and not self.sensitive and not abs(loss - whole) <= 1e-4 * max(abs(whole), 0.1):
+            raise Failure("tensor", f"the first loss is {loss} in {shards} tensor shards, {whole} in one", alone.command)
 
     def plan(self, base: Run, chosen: Property) -> None:
         """Planned bytes and traffic are those of the run."""

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanKernels.h"
+#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/EqualFunctions.h"
@@ -23,6 +24,15 @@ namespace dsopt {
 namespace {
 /// Elements of the nominal operands of a flat kernel.
 constexpr int64_t kNominal = 64;
+
+/// A value that shards share ended a kernel, however many shards a rank has; from here on it is the value.
+void dropShared(Block &block) {
+  for (auto shared : llvm::make_early_inc_range(block.getOps<dist::SharedOp>())) {
+    for (Value shard : shared.getShards())
+      shard.replaceAllUsesWith(shared.getValue());
+    shared.erase();
+  }
+}
 
 struct FormKernels : impl::FormKernelsBase<FormKernels> {
   using Base::Base;
@@ -42,6 +52,7 @@ struct FormKernels : impl::FormKernelsBase<FormKernels> {
       }
       if (!updates && failed(formKernels(function.front())))
         return signalPassFailure();
+      dropShared(function.front());
     }
   }
 

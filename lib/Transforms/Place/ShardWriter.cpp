@@ -21,8 +21,7 @@ Value dsopt::addPieces(OpBuilder &builder, Location loc, ValueRange pieces, dist
 }
 
 ShardWriter::ShardWriter(ModuleOp module, int64_t shards, int64_t ranks)
-    : module(module), symbols(module), builder(module.getContext()), shards(shards), ranks(ranks),
-      mine(shards / ranks) {
+    : module(module), symbols(module), builder(module.getContext()), shards(shards), mine(shards / ranks) {
   SmallVector<AxisPart> parts;
   if (ranks > 1)
     parts.push_back({Axis::tp});

@@ -37,7 +37,7 @@ private:
   mlir::ModuleOp module;
   mlir::SymbolTable symbols;
   mlir::OpBuilder builder;
-  int64_t shards, ranks, mine; ///< of a rank
+  int64_t shards, mine; ///< in all, and of a rank
   dist::AxesAttr axes;
   const CutRegion *region = nullptr;
   llvm::DenseMap<mlir::Value, Shards> values;

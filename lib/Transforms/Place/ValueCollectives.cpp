@@ -31,13 +31,6 @@ struct SharedGradient : DifferentiableOpInterface::ExternalModel<SharedGradient,
   }
 };
 
-/// In kernels it is the value.
-struct SharedDecomposition : DecomposableOpInterface::ExternalModel<SharedDecomposition, dist::SharedOp> {
-  SmallVector<Value> decompose(Operation *op, OpBuilder &) const {
-    return SmallVector<Value>(op->getNumResults(), op->getOperand(0));
-  }
-};
-
 /// Additions are counted where they are made: by the executor.
 template <typename Op> struct NoCost : CostedOpInterface::ExternalModel<NoCost<Op>, Op> {
   int64_t getFlops(Operation *) const { return 0; }
@@ -47,6 +40,6 @@ template <typename Op> struct NoCost : CostedOpInterface::ExternalModel<NoCost<O
 void dsopt::registerValueCollectives(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, dist::DistDialect *) {
     dist::AllReduceOp::attachInterface<AllReduceGradient, NoCost<dist::AllReduceOp>>(*context);
-    dist::SharedOp::attachInterface<SharedGradient, SharedDecomposition, NoCost<dist::SharedOp>>(*context);
+    dist::SharedOp::attachInterface<SharedGradient, NoCost<dist::SharedOp>>(*context);
   });
 }

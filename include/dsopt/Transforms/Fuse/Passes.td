@@ -148,7 +148,8 @@ def FormKernels : Pass<"form-kernels", "::mlir::ModuleOp"> {
     function and called by `graph.kernel`; equal groups share a function. What
     becomes of an operation depends on shapes and types alone. `graph.read`,
     `accumulate`, `reshape`, constants that are no splat and products of matrices
-    stay outside; splats are cloned into kernels.
+    stay outside; splats are cloned into kernels. What tensor shards share (`dist.shared`) ends a kernel,
+    however many shards a rank has, and is gone.
 
     A kernel function says how its loop runs:
     - `graph.iterate = #graph.iteration<rows>`: over the product of `graph.range`, the leading

@@ -16,7 +16,7 @@ namespace dsopt {
 #define GEN_PASS_REGISTRATION
 #include "dsopt/Transforms/Place/Passes.h.inc"
 
-/// Attaches what passes ask of collectives on values: gradients, costs, and what is left of them in kernels.
+/// Attaches what passes ask of collectives on values: gradients and costs.
 void registerValueCollectives(mlir::DialectRegistry &registry);
 } // namespace dsopt
 
