@@ -1,6 +1,6 @@
 """Trains a reference model and compares with PyTorch's recorded training.
 
-usage: reference.py DSOPT MODEL
+usage: reference.py DSOPT MODEL [OPTIONS]
 Step-0 loss within 1e-5 relative, every gradient norm within 1e-5 relative or
 1e-7 of the total norm, the curves of four optimizers within 1e-4.
 """
@@ -11,7 +11,7 @@ import numpy as np
 
 from runs import MODELS, check, relative, train
 
-dsopt, name = sys.argv[1:]
+dsopt, name, *layout = sys.argv[1:]
 reference = np.load(os.path.join(MODELS, name, "reference.npz"))
 optimizers = {
     "adamw": ["-optimizer=adamw", "-lr=1e-3", "-weight-decay=0.01"],
@@ -23,7 +23,7 @@ optimizers = {
 model_options = {"bert-tiny": ["-padding-index=*word_embeddings.weight=0"]}.get(name, [])
 for key, options in optimizers.items():
     # The ninth loss is step 0's batches again: the data wraps around.
-    run = train(dsopt, name, "-micro-batches=4", "-steps=9", "-log-norms", *model_options, *options)
+    run = train(dsopt, name, "-micro-batches=4", "-steps=9", "-log-norms", *model_options, *options, *layout)
     error = relative(run.losses, reference[key + "/loss"])
     print(f"{name} {key}: largest relative difference of a loss {error:.1e}")
     check(error < 1e-4, f"{name} {key} losses {run.losses}, expected {list(reference[key + '/loss'])}")
