@@ -16,6 +16,8 @@ import time
 from runs import check, model, varied
 
 dsopt = sys.argv[1]
+# Under nohup tests begin with a signal ignored, and so would what they start.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 path, data = model("gpt2-tiny")
 command = [dsopt, path, "-run", f"-data={data}", "-dp=2", "-pp=2", "-zero=3", "-steps=1000000", "-quiet"]
 
