@@ -21,11 +21,6 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// Whether each part makes the operation's value itself.
-bool isMadeInPlace(Operation *op) {
-  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<graph::ReadOp>(op));
-}
-
 struct Part {
   SmallVector<Operation *> ops;
   SmallVector<dist::AllReduceOp> collectives; ///< behind it, in order
@@ -44,8 +39,8 @@ public:
 private:
   LogicalResult findLevels();
   int64_t levelBehind(Value value) const;
-  LogicalResult require(Part &part, Value value, OpBuilder &builder);
-  LogicalResult fill(Part &part, int64_t number);
+  void require(Part &part, Value value, OpBuilder &builder);
+  void fill(Part &part, int64_t number);
   void need(Value value);
   void close(Part &part);
 
@@ -59,7 +54,7 @@ private:
 /// The first part that can read a value.
 int64_t PartSplitter::levelBehind(Value value) const {
   Operation *op = graph::storageOf(value).getDefiningOp();
-  if (!op || isMadeInPlace(op))
+  if (!op || graph::isMadeInPlace(op))
     return 0;
   return levels.lookup(op) + isa<dist::AllReduceOp>(op);
 }
@@ -74,7 +69,7 @@ LogicalResult PartSplitter::findLevels() {
       known = std::max(known, level);
     };
     for (Operation &op : function.front().without_terminator()) {
-      if (isMadeInPlace(&op) || graph::isReadView(&op))
+      if (graph::isMadeInPlace(&op) || graph::isReadView(&op))
         continue;
       for (Value operand : op.getOperands())
         raise(&op, levelBehind(operand));
@@ -83,7 +78,8 @@ LogicalResult PartSplitter::findLevels() {
       // What is written into another value's bytes is written where that is made.
       if (graph::isWriteView(&op))
         for (Value operand : op.getOperands())
-          if (Operation *source = graph::storageOf(operand).getDefiningOp(); source && !isMadeInPlace(source))
+          if (Operation *source = graph::storageOf(operand).getDefiningOp();
+              source && !graph::isMadeInPlace(source))
             raise(source, levels[&op]);
     }
   }
@@ -91,34 +87,30 @@ LogicalResult PartSplitter::findLevels() {
 }
 
 /// Makes a value of the whole available in a part.
-LogicalResult PartSplitter::require(Part &part, Value value, OpBuilder &builder) {
+void PartSplitter::require(Part &part, Value value, OpBuilder &builder) {
   if (part.values.contains(value))
-    return success();
+    return;
   Operation *op = value.getDefiningOp();
-  if (isMadeInPlace(op)) {
+  bool isView = graph::isReadView(op);
+  if (isView)
+    require(part, op->getOperand(0), builder);
+  if (isView || graph::isMadeInPlace(op)) {
     builder.clone(*op, part.values);
-    return success();
-  }
-  if (graph::isReadView(op)) {
-    if (failed(require(part, op->getOperand(0), builder)))
-      return failure();
-    builder.clone(*op, part.values);
-    return success();
+    return;
   }
   part.inputs.push_back(value);
   part.values.map(value, part.function.front().addArgument(value.getType(), value.getLoc()));
   need(value);
-  return success();
 }
 
 /// The part that computes a value returns it.
 void PartSplitter::need(Value value) {
   Operation *op = graph::storageOf(value).getDefiningOp();
-  if (op && !isMadeInPlace(op) && !isa<dist::AllReduceOp>(op))
+  if (op && !graph::isMadeInPlace(op) && !isa<dist::AllReduceOp>(op))
     parts[levels.lookup(op)].results.insert(value);
 }
 
-LogicalResult PartSplitter::fill(Part &part, int64_t number) {
+void PartSplitter::fill(Part &part, int64_t number) {
   std::string name = function.getName().str() + (number ? "." + std::to_string(number) : "");
   OpBuilder builder(function);
   part.function = func::FuncOp::create(builder, function.getLoc(), name, builder.getFunctionType({}, {}));
@@ -129,11 +121,9 @@ LogicalResult PartSplitter::fill(Part &part, int64_t number) {
   builder.setInsertionPointToEnd(part.function.addEntryBlock());
   for (Operation *op : part.ops) {
     for (Value operand : op->getOperands())
-      if (failed(require(part, operand, builder)))
-        return failure();
+      require(part, operand, builder);
     builder.clone(*op, part.values);
   }
-  return success();
 }
 
 void PartSplitter::close(Part &part) {
@@ -141,8 +131,7 @@ void PartSplitter::close(Part &part) {
   SmallVector<Value> returned;
   for (Value value : part.results) {
     // A collective takes what lies under another shape: it is shown here, before the end.
-    if (!part.values.contains(value))
-      (void)require(part, value, builder);
+    require(part, value, builder);
     returned.push_back(part.values.lookup(value));
   }
   func::ReturnOp::create(builder, function.getLoc(), returned);
@@ -154,7 +143,7 @@ LogicalResult PartSplitter::split() {
   if (failed(findLevels()))
     return failure();
   for (Operation &op : function.front().without_terminator()) {
-    if (isMadeInPlace(&op) || graph::isReadView(&op))
+    if (graph::isMadeInPlace(&op) || graph::isReadView(&op))
       continue;
     size_t level = levels.lookup(&op);
     if (parts.size() <= level)
@@ -165,12 +154,12 @@ LogicalResult PartSplitter::split() {
       parts[level].ops.push_back(&op);
   }
   for (auto [number, part] : llvm::enumerate(parts)) {
-    if (!part.ops.empty() && failed(fill(part, number)))
-      return failure();
+    if (!part.ops.empty())
+      fill(part, number);
     for (dist::AllReduceOp collective : part.collectives) {
       std::optional<graph::Layout> layout = graph::locate(collective.getValue()).layout;
       Operation *source = graph::storageOf(collective.getValue()).getDefiningOp();
-      bool isHere = source && !isMadeInPlace(source) && !isa<dist::AllReduceOp>(source);
+      bool isHere = source && !graph::isMadeInPlace(source) && !isa<dist::AllReduceOp>(source);
       if (!layout || !layout->isContiguous() ||
           (!isHere && graph::isReadView(collective.getValue().getDefiningOp())))
         return collective.emitOpError(

@@ -26,6 +26,8 @@ bool isReadView(Operation *op) {
   return viewOf(op) == View::Read || (isa_and_nonnull<ReshapeOp>(op) && !isWriteView(op));
 }
 
+bool isMadeInPlace(Operation *op) { return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<ReadOp>(op)); }
+
 /// Whether a routine that takes these strides takes a layout.
 static bool fits(Strides strides, const Layout &layout) {
   switch (strides) {

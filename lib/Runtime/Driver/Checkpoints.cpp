@@ -51,10 +51,9 @@ static void checkShards(const Program &program, const RunSettings &settings, con
                         const Manifest &m) {
   if (settings.resumeNewBatch || m.T == program.T)
     return;
-  std::string degrees = "1";
-  for (int64_t tp = 2; tp <= m.T; ++tp)
-    if (int64_t each = m.T / tp; m.T % tp == 0 && (each & (each - 1)) == 0)
-      degrees += ", " + std::to_string(tp);
+  std::string degrees;
+  for (int64_t tp : possibleDegrees(m.T, m.T))
+    degrees += (degrees.empty() ? "" : ", ") + std::to_string(tp);
   throw Error(StatusInput, checkpoint + " was written with T " + std::to_string(m.T) +
                                " tensor shards; the program has T " + std::to_string(program.T) +
                                ". It goes on with the same bits under -tensor-shards=" + std::to_string(m.T) +

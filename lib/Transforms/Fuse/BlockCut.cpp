@@ -6,17 +6,15 @@
 using namespace mlir;
 using namespace dsopt;
 
-/// Whether each block makes the operation's value itself: it is of no block.
-static bool isMadeInPlace(Operation *op) {
-  return op->hasTrait<OpTrait::ConstantLike>() || isa<graph::ReadOp>(op) || graph::isReadView(op);
-}
+/// Whether each block makes the operation's value itself, or shows another one's bytes.
+static bool isOfNoBlock(Operation *op) { return graph::isMadeInPlace(op) || graph::isReadView(op); }
 
 /// The operations of a block that are of it.
 static SmallVector<Operation *> operationsOf(func::FuncOp function, int64_t block) {
   SmallVector<Operation *> ops;
   for (Operation &op : function.front().without_terminator())
     if (auto number = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
-        number && number.getInt() == block && !isMadeInPlace(&op))
+        number && number.getInt() == block && !isOfNoBlock(&op))
       ops.push_back(&op);
   return ops;
 }
@@ -116,7 +114,7 @@ std::string BlockCut::check(func::FuncOp function) {
     for (Value operand : op->getOperands()) {
       Operation *source = graph::storageOf(operand).getDefiningOp();
       auto number = source ? source->getAttrOfType<IntegerAttr>(graph::kBlockAttr) : IntegerAttr();
-      if (!number || number.getInt() != product.block || isMadeInPlace(source) || op == product.accumulate)
+      if (!number || number.getInt() != product.block || isOfNoBlock(source) || op == product.accumulate)
         continue;
       bool isForward = graph::getPhase(source) == Phase::F || graph::getPhase(source) == Phase::E;
       int64_t written =

@@ -29,11 +29,6 @@ struct Group {
   IRMapping values;
 };
 
-/// Whether each function makes the operation's value itself.
-bool isMadeInPlace(Operation *op) {
-  return op && (op->hasTrait<OpTrait::ConstantLike>() || isa<graph::ReadOp>(op));
-}
-
 /// Outlines @micro_batch or @evaluate.
 class BlockFormer {
 public:
@@ -71,7 +66,7 @@ private:
     int64_t index = 0;
     for (Operation &op : whole.front().without_terminator()) {
       order[&op] = index++;
-      if (graph::isReadView(&op) || isMadeInPlace(&op))
+      if (graph::isReadView(&op) || graph::isMadeInPlace(&op))
         continue;
       auto block = op.getAttrOfType<IntegerAttr>(graph::kBlockAttr);
       std::optional<Phase> phase = graph::getPhase(&op);
@@ -117,7 +112,7 @@ private:
     if (group.values.contains(value))
       return success();
     Operation *op = value.getDefiningOp();
-    if (isMadeInPlace(op)) {
+    if (graph::isMadeInPlace(op)) {
       cloneInto(group, op, builder);
       return success();
     }

@@ -139,7 +139,10 @@ void StorageTypes::decide(Operation &op) {
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))
           // Pieces are rounded at each node of their tree, whatever its sum is for.
-          isNarrow &&addsPieces(kernel) ? setRounded(output) : set(output, isNarrow);
+          if (isNarrow && addsPieces(kernel))
+            setRounded(output);
+          else
+            set(output, isNarrow);
       });
 }
 

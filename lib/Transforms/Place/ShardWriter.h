@@ -13,7 +13,7 @@
 namespace dsopt {
 
 /// Adds the pieces that neighbouring shards have of a sum: those of this rank as a tree, then those of the
-/// ranks. The operations are tagged as `like` is.
+/// ranks.
 mlir::Value addPieces(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange pieces,
                       dist::AxesAttr axes);
 

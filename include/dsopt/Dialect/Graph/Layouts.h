@@ -55,6 +55,8 @@ struct Place {
 Place locate(mlir::Value value);
 /// The value that a chain of read views begins at.
 mlir::Value storageOf(mlir::Value value);
+/// Whether each function that reads the operation's value makes it itself: a constant, a state that is read.
+bool isMadeInPlace(mlir::Operation *op);
 } // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_LAYOUTS_H
