@@ -51,7 +51,7 @@ M --nnodes 2 | torchrun --no-python, srun or mpirun
 M --max_epochs 3 | (of Lightning): write -epochs=3
 M --devices 4 | write -dp=4
 M --accelerator gpu | write -target=cpu|cuda
-M --tensor-model-parallel-size 2 | tensor parallelism is not available yet
+M --tensor-model-parallel-size 2 | (of Megatron): write -tp=2
 M --pipeline-model-parallel-size 2 | (of Megatron): write -pp=2
 M --train-iters 100 | write -steps=100
 M --batch-size 8 | write -micro-batch-size=8
@@ -73,7 +73,7 @@ M -run -data=D -steps -5 | option -steps: expected a whole number of 1 or more, 
 M -run -data=D -zero 4 | option -zero: expected one of 0|1|2|3, got '4'
 M -run -data=D -lr fast | option -lr: expected a number, got 'fast'
 M -run -data=D -optimizer adamv | did you mean adam?
-M -run -data=D -tp 2 | option -tp is not available yet
+M -run -data=D -sp 2 | option -sp is not available yet
 M -run -data=D -quiet=yes | option -quiet takes no value, got 'yes'
 M -plan -device-memory 1Mb | option -device-memory: expected a number of bytes such as 512M, 1.5GiB
 M -plan -device-memory 1KB | more than the 1000 that -device-memory allows
