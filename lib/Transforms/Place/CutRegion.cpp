@@ -2,7 +2,10 @@
 
 #include "CutRegion.h"
 
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace dsopt;
@@ -97,26 +100,24 @@ bool CutRegion::grow(Value value, ShardCut cut) {
   while (!open.empty()) {
     Operation *op = open.front();
     open.pop_front();
-    ops.insert(op);
-    if (!visit(op))
+    bool isEnd = op->hasTrait<OpTrait::IsTerminator>();
+    if (!isEnd)
+      ops.insert(op);
+    if (!(isEnd ? visitReturn(op) : visit(op)))
       return false;
   }
   return true;
 }
 
 bool CutRegion::visit(Operation *op) {
-  if (isa<graph::ReadOp>(op))
+  if (isa<graph::ReadOp, graph::ConstantOp>(op))
     return true;
-  if (auto constant = dyn_cast<graph::ConstantOp>(op))
-    return isa<SplatElementsAttr>(constant.getValue()) || fail(op, "is a constant that would be cut");
-  if (op->hasTrait<OpTrait::IsTerminator>()) {
-    why = "a result would be cut";
-    return false;
-  }
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
     return visitReshape(reshape);
   if (auto slice = dyn_cast<graph::SliceOp>(op))
     return visitSlice(slice);
+  if (auto concat = dyn_cast<graph::ConcatOp>(op))
+    return visitConcat(concat);
   return visitLoops(op);
 }
 
@@ -145,6 +146,39 @@ bool CutRegion::visitSlice(graph::SliceOp op) {
     return fail(op, "takes part of what is cut");
   }
   return forward ? assign(result, {cut.dim, taken / unit}) : assign(input, {cut.dim, size / unit});
+}
+
+/// Along the dimension that is cut, what is concatenated is parts of equal size, each cut alike.
+bool CutRegion::visitConcat(graph::ConcatOp op) {
+  int64_t axis = op.getAxis();
+  SmallVector<Value> values(op.getInputs());
+  values.push_back(op.getResult());
+  auto known = llvm::find_if(values, [&](Value value) { return cutOf(value).has_value(); });
+  ShardCut cut = *cutOf(*known);
+  if (cut.dim != axis)
+    return visitLoops(op);
+  int64_t unit = shapeOf(*known)[axis] / cut.parts, common = unit;
+  for (Value value : values)
+    common = std::gcd(common, shapeOf(value)[axis]);
+  if (common != unit) {
+    wished.push_back(cut.parts * (unit / common));
+    return fail(op, "joins parts of other sizes");
+  }
+  return llvm::all_of(values,
+                      [&](Value value) { return assign(value, {axis, shapeOf(value)[axis] / unit}); });
+}
+
+/// What a micro-batch contributes to a running statistic may be cut, as its parameter is then.
+bool CutRegion::visitReturn(Operation *op) {
+  llvm::SmallDenseSet<unsigned> statistics;
+  for (const graph::Statistic &statistic : graph::statisticsOf(cast<func::FuncOp>(op->getParentOp())))
+    statistics.insert(statistic.result);
+  for (OpOperand &operand : op->getOpOperands())
+    if (cutOf(operand.get()) && !statistics.contains(operand.getOperandNumber())) {
+      why = "a result would be cut";
+      return false;
+    }
+  return true;
 }
 
 bool CutRegion::visitLoops(Operation *op) {

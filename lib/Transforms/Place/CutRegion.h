@@ -38,7 +38,7 @@ public:
   /// Numbers of parts that slices of the first value wish for.
   llvm::ArrayRef<int64_t> wishes() const { return wished; }
 
-  /// In no order.
+  /// In no order; the function's end is none of them.
   const llvm::SetVector<mlir::Operation *> &operations() const { return ops; }
   std::optional<ShardCut> cutOf(mlir::Value value) const;
   /// Whether shards of the operation compute pieces of its whole result.
@@ -50,6 +50,8 @@ private:
   bool visit(mlir::Operation *op);
   bool visitReshape(graph::ReshapeOp op);
   bool visitSlice(graph::SliceOp op);
+  bool visitConcat(graph::ConcatOp op);
+  bool visitReturn(mlir::Operation *op);
   bool visitLoops(mlir::Operation *op);
   bool fail(mlir::Operation *op, const llvm::Twine &reason);
 

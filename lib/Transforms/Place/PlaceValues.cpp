@@ -2,6 +2,7 @@
 
 #include "CutRegion.h"
 #include "ShardWriter.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Place/Passes.h"
@@ -53,6 +54,12 @@ std::string PlaceValues::refuse(const CutRegion &region) {
     for (graph::ReadOp other : reads[read.getStateAttr()])
       if (region.cutOf(other) != region.cutOf(read))
         return ("parameter '" + read.getState() + "' is read whole elsewhere").str();
+  }
+  for (const graph::Statistic &statistic : graph::statisticsOf(forward)) {
+    Value value = forward.front().getTerminator()->getOperand(statistic.result);
+    for (graph::ReadOp read : reads[statistic.parameter])
+      if (region.cutOf(read) != region.cutOf(value))
+        return ("running statistic '" + read.getState() + "' is read and made in two ways").str();
   }
   return "";
 }

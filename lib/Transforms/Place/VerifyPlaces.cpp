@@ -6,7 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Place/Passes.h"
 
 namespace dsopt {
@@ -25,6 +28,7 @@ public:
 
 private:
   LogicalResult visit(Operation *op);
+  LogicalResult visitReturn(Operation *op);
   /// Whether an operation makes what differs of what does not.
   bool isSource(Operation *op);
   bool isShard(StringRef parameter) {
@@ -54,8 +58,29 @@ struct VerifyPlaces : public dsopt::impl::VerifyPlacesBase<VerifyPlaces> {
 bool PlaceVerifier::isSource(Operation *op) {
   if (auto read = dyn_cast<graph::ReadOp>(op))
     return isShard(read.getState());
+  if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+    auto argument = dyn_cast<BlockArgument>(slice.getInput());
+    return argument && graph::isContext(argument) && slice.getStarts()[0] == DSOPT_TENSOR_RANK;
+  }
   auto dropout = dyn_cast<graph::DropoutOp>(op);
   return dropout && dropout.getRuns();
+}
+
+/// Contributions to the running statistics of shards alone are a rank's own.
+LogicalResult PlaceVerifier::visitReturn(Operation *op) {
+  llvm::SmallDenseMap<unsigned, StringRef> statistics;
+  for (const graph::Statistic &statistic : graph::statisticsOf(cast<func::FuncOp>(op->getParentOp())))
+    statistics[statistic.result] = statistic.parameter.getValue();
+  for (OpOperand &operand : op->getOpOperands()) {
+    StringRef statistic = statistics.lookup(operand.getOperandNumber());
+    bool isOwn = !statistic.empty() && isShard(statistic);
+    if (differs.contains(operand.get()) && !isOwn)
+      return op->emitOpError("returns what differs between ranks along tp, expected what all of them have");
+    if (isOwn && !differs.contains(operand.get()))
+      return op->emitOpError("returns for @")
+             << statistic << ", of which ranks along tp have shards, what is equal on all of them";
+  }
+  return success();
 }
 
 LogicalResult PlaceVerifier::visit(Operation *op) {
@@ -74,9 +99,7 @@ LogicalResult PlaceVerifier::visit(Operation *op) {
     return success();
   }
   if (op->hasTrait<OpTrait::IsTerminator>())
-    return any ? op->emitOpError(
-                     "returns what differs between ranks along tp, expected what all of them have")
-               : success();
+    return visitReturn(op);
   if (any || isSource(op))
     differs.insert(op->result_begin(), op->result_end());
   return success();
