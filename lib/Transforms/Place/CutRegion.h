@@ -27,6 +27,15 @@ struct ShardCut {
   bool operator!=(const ShardCut &other) const { return !(*this == other); }
 };
 
+/// Heads that several others share, one after the other: what `reshape` makes of `heads` when each was
+/// expanded.
+struct SharedHeads {
+  mlir::Value heads; ///< with a dimension of one behind that of the heads
+  int64_t dim = 0;
+  int64_t count = 0, readers = 0; ///< heads, and readers of each
+};
+std::optional<SharedHeads> headsOf(graph::ReshapeOp reshape);
+
 class CutRegion {
 public:
   explicit CutRegion(int64_t shards) : shards(shards) {}
@@ -44,6 +53,8 @@ public:
   /// Whether shards of the operation compute pieces of its whole result.
   bool sums(mlir::Operation *op) const { return sumOps.contains(op); }
   bool hasSums() const { return !sumOps.empty(); }
+  /// Whether shards take what they have of the operation's whole operand (see headsOf).
+  bool takes(mlir::Operation *op) const { return takeOps.contains(op); }
 
 private:
   bool assign(mlir::Value value, ShardCut cut);
@@ -59,7 +70,7 @@ private:
   std::string why;
   llvm::SmallVector<int64_t> wished;
   llvm::SetVector<mlir::Operation *> ops;
-  llvm::DenseSet<mlir::Operation *> sumOps;
+  llvm::DenseSet<mlir::Operation *> sumOps, takeOps;
   llvm::DenseMap<mlir::Value, ShardCut> cuts;
   std::deque<mlir::Operation *> open;
 };

@@ -117,9 +117,9 @@ void ShardWriter::writeRead(graph::ReadOp read) {
 }
 
 /// What a shard has of a value that this rank has whole: along a dimension the places `first`, those of the
-/// ranks `step` apart. Chosen by the rank's coordinate at every degree, so that kernels are alike.
-Value ShardWriter::takePlaces(Operation *op, Value whole, int64_t dim, ArrayRef<int32_t> first,
-                              int64_t step) {
+/// ranks `step` apart, divided. Chosen by the rank's coordinate at every degree, so that kernels are alike.
+Value ShardWriter::takePlaces(Operation *op, Value whole, int64_t dim, ArrayRef<int32_t> first, int64_t step,
+                              int64_t divisor) {
   Operation *before = op->getPrevNode();
   Location loc = op->getLoc();
   Type i32 = builder.getI32Type();
@@ -133,6 +133,8 @@ Value ShardWriter::takePlaces(Operation *op, Value whole, int64_t dim, ArrayRef<
   Value apart = constant({static_cast<int32_t>(step)});
   Value begin = graph::MulOp::create(builder, loc, rank, apart), offsets = constant(first);
   Value places = graph::AddOp::create(builder, loc, offsets, begin);
+  if (divisor > 1)
+    places = graph::DivOp::create(builder, loc, places, constant({static_cast<int32_t>(divisor)}));
   Value taken = graph::GatherOp::create(builder, loc, whole, places, dim, IntegerAttr());
   tagBlock(before, op);
   return taken;
@@ -149,6 +151,28 @@ void ShardWriter::writeConstant(graph::ConstantOp op) {
       first.push_back(i / own * part + shard * own + i % own);
     values[op].push_back(takePlaces(op, whole, cut.dim, first, mine * own));
   }
+}
+
+/// The heads that each shard's readers share: one for all of them, or one for each.
+void ShardWriter::writeTaken(graph::ReshapeOp op) {
+  builder.setInsertionPoint(op);
+  SharedHeads heads = *headsOf(op);
+  RankedTensorType type = local(op.getType(), *region->cutOf(op));
+  int64_t own = type.getDimSize(heads.dim), taken = heads.readers % own ? own : 1;
+  for (auto [shard, whole] : llvm::enumerate(shareWhole(op, heads.heads))) {
+    auto first = llvm::map_to_vector(
+        llvm::seq(taken), [&, shard = shard](int64_t i) { return static_cast<int32_t>(shard * own + i); });
+    Value value = takePlaces(op, whole, heads.dim, first, mine * own, heads.readers);
+    Operation *before = op->getPrevNode();
+    SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
+    shape[heads.dim + 1] = own / taken;
+    auto expanded = RankedTensorType::get(shape, type.getElementType());
+    if (expanded != value.getType())
+      value = graph::ExpandOp::create(builder, op->getLoc(), expanded, value);
+    values[op].push_back(graph::ReshapeOp::create(builder, op->getLoc(), type, value));
+    tagBlock(before, op);
+  }
+  copied.insert(op.getInput().getDefiningOp());
 }
 
 /// What each shard takes for an operand: its own of what is cut, the value itself of what is whole.
@@ -213,6 +237,8 @@ void ShardWriter::writeOp(Operation *op) {
   if (auto constant = dyn_cast<graph::ConstantOp>(op);
       constant && !isa<SplatElementsAttr>(constant.getValue()))
     return writeConstant(constant);
+  if (region->takes(op))
+    return writeTaken(cast<graph::ReshapeOp>(op));
   builder.setInsertionPoint(op);
   SmallVector<Shards> operands =
       llvm::map_to_vector(op->getOperands(), [&](Value operand) { return operandOf(op, operand); });

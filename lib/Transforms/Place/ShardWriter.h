@@ -28,12 +28,13 @@ private:
   void writeOp(mlir::Operation *op);
   void writeRead(graph::ReadOp read);
   void writeConstant(graph::ConstantOp constant);
+  void writeTaken(graph::ReshapeOp reshape);
   void writeSum(mlir::Operation *op, Shards pieces);
   void writeStatistics(mlir::func::FuncOp function);
   Shards operandOf(mlir::Operation *op, mlir::Value value);
   Shards shareWhole(mlir::Operation *op, mlir::Value value);
   mlir::Value takePlaces(mlir::Operation *op, mlir::Value whole, int64_t dim, llvm::ArrayRef<int32_t> first,
-                         int64_t step);
+                         int64_t step, int64_t divisor = 1);
   llvm::ArrayRef<graph::ParameterOp> parametersOf(mlir::FlatSymbolRefAttr name, ShardCut cut);
   /// Which elements of a whole value the first shard of the first rank has, and those of others.
   graph::RunsAttr runsOf(mlir::RankedTensorType whole, ShardCut cut) const;
