@@ -2,7 +2,6 @@
 
 #include "CutRegion.h"
 #include "ShardWriter.h"
-#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Place/Passes.h"
@@ -23,13 +22,18 @@ struct PlaceValues : public dsopt::impl::PlaceValuesBase<PlaceValues> {
   void runOnOperation() override;
 
 private:
-  std::optional<CutRegion> cutFrom(Value product, int64_t columns, std::string &reason);
+  std::optional<CutRegion> cutFrom(Value value, int64_t dim, std::string &reason);
   std::string refuse(const CutRegion &region);
+  bool tryToCut(Operation *op);
+  void tryParts(Operation *op);
+  void sayUncut(graph::ReadOp read, const Twine &reason);
 
   func::FuncOp forward;
   llvm::DenseSet<Operation *> taken; ///< by regions that are found
-  /// Reads of each parameter.
-  llvm::DenseMap<Attribute, SmallVector<graph::ReadOp>> reads;
+  std::vector<CutRegion> regions;
+  std::string reason = "it has no product with a parameter"; ///< why the last one was not cut
+  ParameterReads reads;
+  std::optional<SymbolTable> symbols;
 };
 } // namespace
 
@@ -56,33 +60,24 @@ static graph::ReadOp parameterOf(Value value, std::optional<int64_t> dim = std::
 
 /// Why a region that loops would permit is not cut, empty if it may be.
 std::string PlaceValues::refuse(const CutRegion &region) {
-  if (!region.hasSums())
+  if (!region.hasEnds())
     return "what is cut is never summed";
-  for (Operation *op : region.operations()) {
-    if (taken.contains(op))
-      return "it is cut otherwise";
-    auto read = dyn_cast<graph::ReadOp>(op);
-    if (!read)
-      continue;
-    for (graph::ReadOp other : reads[read.getStateAttr()])
-      if (region.cutOf(other) != region.cutOf(read))
-        return ("parameter '" + read.getState() + "' is read whole elsewhere").str();
-  }
-  for (const graph::Statistic &statistic : graph::statisticsOf(forward)) {
-    Value value = forward.front().getTerminator()->getOperand(statistic.result);
-    for (graph::ReadOp read : reads[statistic.parameter])
-      if (region.cutOf(read) != region.cutOf(value))
-        return ("running statistic '" + read.getState() + "' is read and made in two ways").str();
-  }
-  return "";
+  return llvm::any_of(region.operations(), [&](Operation *op) { return taken.contains(op); })
+             ? "it is cut otherwise"
+             : "";
 }
 
-/// The parameter of a product that is one's alone, and the dimension of the result that its columns are.
-struct Columns {
+namespace {
+/// Where a cut may begin.
+struct Start {
   graph::ReadOp parameter;
+  Value value;
   int64_t dim = 0;
 };
-static std::optional<Columns> columnsOf(Operation *op) {
+} // namespace
+
+/// At the parameter of a product that is one's alone, and the dimension of the result that its columns are.
+static std::optional<Start> columnsOf(Operation *op) {
   auto loops = dyn_cast<shard::ShardingInterface>(op);
   if (!isa<ProductOpInterface>(op) || !loops || op->getNumOperands() < 2)
     return std::nullopt;
@@ -98,21 +93,37 @@ static std::optional<Columns> columnsOf(Operation *op) {
                                             [number = number](size_t other) { return other != number; });
       if (read && types[loop] == utils::IteratorType::parallel &&
           llvm::none_of(others, [&](size_t other) { return maps[other].isFunctionOfDim(loop); }))
-        return Columns{read, (int64_t)dim};
+        return Start{read, op->getResult(0), (int64_t)dim};
     }
   return std::nullopt;
 }
 
-/// The region of a cut of a product's columns.
-std::optional<CutRegion> PlaceValues::cutFrom(Value product, int64_t columns, std::string &reason) {
+/// A table that a micro-batch takes more than this share of stays whole: more would travel than is saved.
+constexpr int64_t kTakenShare = 4;
+
+/// At a parameter of which an operation sees a dimension whole, but could make its results of shards.
+static std::optional<Start> tableOf(Operation *op) {
+  auto reduction = dyn_cast<ShardedReductionOpInterface>(op);
+  if (!reduction)
+    return std::nullopt;
+  for (OpOperand &operand : op->getOpOperands())
+    if (graph::ReadOp read = parameterOf(operand.get()))
+      for (int64_t dim : llvm::seq(cast<RankedTensorType>(operand.get().getType()).getRank()))
+        if (reduction.canReduceShards(operand.getOperandNumber(), dim))
+          return Start{read, operand.get(), dim};
+  return std::nullopt;
+}
+
+/// The region of a cut that begins with a value's dimension.
+std::optional<CutRegion> PlaceValues::cutFrom(Value value, int64_t dim, std::string &reason) {
   SmallVector<int64_t> open{1};
   llvm::SmallDenseSet<int64_t> tried;
   while (!open.empty()) {
     int64_t parts = open.pop_back_val();
     if (!tried.insert(parts).second)
       continue;
-    CutRegion region(shards);
-    if (region.grow(product, {columns, parts})) {
+    CutRegion region(shards, reads);
+    if (region.grow(value, {dim, parts})) {
       reason = refuse(region);
       if (reason.empty())
         return region;
@@ -122,6 +133,65 @@ std::optional<CutRegion> PlaceValues::cutFrom(Value product, int64_t columns, st
     llvm::append_range(open, region.wishes());
   }
   return std::nullopt;
+}
+
+void PlaceValues::sayUncut(graph::ReadOp read, const Twine &reason) {
+  symbols->lookup<graph::ParameterOp>(read.getState()).setUncut(reason.str());
+}
+
+bool PlaceValues::tryToCut(Operation *op) {
+  std::optional<Start> start = columnsOf(op);
+  bool isTable = !start && (start = tableOf(op));
+  if (!start)
+    return false;
+  if (isTable && graph::numElements(start->value.getType()) <
+                     kTakenShare * graph::numElements(op->getResult(0).getType())) {
+    sayUncut(start->parameter,
+             "'" + op->getName().getStringRef() + "' takes more than a quarter of its elements");
+    return false;
+  }
+  std::optional<CutRegion> region = cutFrom(start->value, start->dim, reason);
+  if (!region) {
+    sayUncut(start->parameter, reason);
+    return false;
+  }
+  taken.insert(region->operations().begin(), region->operations().end());
+  regions.push_back(std::move(*region));
+  return true;
+}
+
+/// What a routine multiplies inside has no loops of its own: its parts may have.
+void PlaceValues::tryParts(Operation *op) {
+  auto composite = dyn_cast<DecomposableOpInterface>(op);
+  if (!composite) {
+    for (Value operand : op->getOperands())
+      if (graph::ReadOp read = parameterOf(operand))
+        sayUncut(read, "'" + op->getName().getStringRef() + "' says no loops that could be cut");
+    return;
+  }
+  Operation *before = op->getPrevNode();
+  OpBuilder builder(op);
+  SmallVector<Value> results = composite.decompose(builder);
+  SmallVector<Operation *> parts;
+  for (Operation *part = before ? before->getNextNode() : &op->getBlock()->front(); part != op;
+       part = part->getNextNode())
+    parts.push_back(part);
+  for (Operation *part : parts)
+    if (Attribute block = op->getAttr(graph::kBlockAttr))
+      part->setAttr(graph::kBlockAttr, block);
+  op->replaceAllUsesWith(results);
+  // What reads the operands no more is not asked.
+  SmallVector<Value> operands(op->getOperands());
+  for (OpOperand &operand : op->getOpOperands())
+    operand.drop();
+  if (llvm::any_of(parts, [&](Operation *part) { return tryToCut(part); }))
+    return op->erase();
+  for (auto [operand, value] : llvm::zip_equal(op->getOpOperands(), operands))
+    operand.set(value);
+  for (auto [result, part] : llvm::zip_equal(op->getResults(), results))
+    part.replaceAllUsesWith(result);
+  for (Operation *part : llvm::reverse(parts))
+    part->erase();
 }
 
 void PlaceValues::runOnOperation() {
@@ -144,32 +214,17 @@ void PlaceValues::runOnOperation() {
   }
   for (auto read : forward.getOps<graph::ReadOp>())
     reads[read.getStateAttr()].push_back(read);
-  std::vector<CutRegion> regions;
-  std::string reason = "it has no product with a parameter";
-  SymbolTable symbols(module);
-  for (Operation &product : forward.front()) {
-    std::optional<Columns> columns = taken.contains(&product) ? std::nullopt : columnsOf(&product);
-    if (!columns) {
-      // What a routine multiplies inside has no loops of its own.
-      for (Value operand : product.getOperands())
-        if (graph::ReadOp read = parameterOf(operand);
-            read && isa<ProductOpInterface>(product) && !isa<shard::ShardingInterface>(product))
-          symbols.lookup<graph::ParameterOp>(read.getState())
-              .setUncut(("'" + product.getName().getStringRef() + "' says no loops that could be cut").str());
-      continue;
-    }
-    if (std::optional<CutRegion> region = cutFrom(product.getResult(0), columns->dim, reason)) {
-      taken.insert(region->operations().begin(), region->operations().end());
-      regions.push_back(std::move(*region));
-    } else {
-      symbols.lookup<graph::ParameterOp>(columns->parameter.getState()).setUncut(reason);
-    }
-  }
+  symbols.emplace(module);
+  // What one is made of may be put beside it on the way.
+  for (Operation &op : llvm::make_early_inc_range(forward.front()))
+    if (!taken.contains(&op) && !tryToCut(&op) && isa<ProductOpInterface>(op) &&
+        !isa<shard::ShardingInterface>(op))
+      tryParts(&op);
   // A row of a later region may have been tried as columns.
   for (const CutRegion &region : regions)
     for (Operation *op : region.operations())
       if (auto read = dyn_cast<graph::ReadOp>(op))
-        symbols.lookup<graph::ParameterOp>(read.getState()).removeUncutAttr();
+        symbols->lookup<graph::ParameterOp>(read.getState()).removeUncutAttr();
   if (regions.empty() && degree > 1) {
     forward.emitError("has nothing that ")
         << int64_t(shards) << " tensor shards could cut (-tp, -tensor-shards): " << reason;

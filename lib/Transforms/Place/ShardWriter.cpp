@@ -2,9 +2,12 @@
 
 #include "ShardWriter.h"
 
+#include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
+#include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Runtime/Scalars.h"
+
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -34,7 +37,7 @@ ShardWriter::ShardWriter(ModuleOp module, int64_t shards, int64_t ranks)
 RankedTensorType ShardWriter::local(Type type, ShardCut cut) const {
   auto tensor = cast<RankedTensorType>(type);
   SmallVector<int64_t> shape(tensor.getShape());
-  shape[cut.dim] /= shards;
+  shape[cut.dim] = elementsOfShard(shape[cut.dim], cut, shards);
   return RankedTensorType::get(shape, tensor.getElementType());
 }
 
@@ -72,8 +75,8 @@ graph::RunsAttr ShardWriter::runsOf(RankedTensorType whole, ShardCut cut) const 
   int64_t inner = 1;
   for (int64_t size : whole.getShape().drop_front(cut.dim + 1))
     inner *= size;
-  int64_t stride = whole.getDimSize(cut.dim) / cut.parts * inner, length = stride / shards;
-  return graph::RunsAttr::get(builder.getContext(), length, stride, mine * length);
+  int64_t length = elementsOfShard(whole.getDimSize(cut.dim), cut, shards) / cut.parts * inner;
+  return graph::RunsAttr::get(builder.getContext(), length, shards * length, mine * length);
 }
 
 /// The shards of a parameter, each a parameter: which elements of the whole a rank's have follows from the
@@ -116,27 +119,43 @@ void ShardWriter::writeRead(graph::ReadOp read) {
   }
 }
 
-/// What a shard has of a value that this rank has whole: along a dimension the places `first`, those of the
-/// ranks `step` apart, divided. Chosen by the rank's coordinate at every degree, so that kernels are alike.
-Value ShardWriter::takePlaces(Operation *op, Value whole, int64_t dim, ArrayRef<int32_t> first, int64_t step,
-                              int64_t divisor) {
+/// Operations behind `before` are of the block that `op` is of.
+static void setBlocks(Operation *before, Operation *op) {
+  if (Attribute block = op->getAttr(graph::kBlockAttr))
+    for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front(); made != op;
+         made = made->getNextNode())
+      made->setAttr(graph::kBlockAttr, block);
+}
+
+Value ShardWriter::numberOf(Operation *op, int64_t shard, Type integer) {
+  // Also where one rank has all shards: programs of all degrees have the same kernels.
+  Value context = graph::getOrAddContext(op->getParentOfType<func::FuncOp>());
+  Location loc = op->getLoc();
+  Value rank = graph::SliceOp::create(builder, loc, context, ArrayRef<int64_t>{DSOPT_TENSOR_RANK},
+                                      ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1});
+  if (!integer.isInteger(32))
+    rank = graph::CastOp::create(builder, loc, RankedTensorType::get({1}, integer), rank);
+  Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, integer, mine));
+  return graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));
+}
+
+/// What a shard has of a value that this rank has whole: the places `first` of the first shard along a
+/// dimension, those of the next `step` further on, divided.
+Value ShardWriter::takePlaces(Operation *op, int64_t shard, Value whole, int64_t dim, ArrayRef<int32_t> first,
+                              int64_t step, int64_t divisor) {
   Operation *before = op->getPrevNode();
   Location loc = op->getLoc();
   Type i32 = builder.getI32Type();
-  auto constant = [&](ArrayRef<int32_t> numbers) {
-    auto type = RankedTensorType::get({static_cast<int64_t>(numbers.size())}, i32);
-    return graph::ConstantOp::create(builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(type, numbers)));
-  };
-  Value context = graph::getOrAddContext(op->getParentOfType<func::FuncOp>());
-  Value rank = graph::SliceOp::create(builder, loc, context, ArrayRef<int64_t>{DSOPT_TENSOR_RANK},
-                                      ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1});
-  Value apart = constant({static_cast<int32_t>(step)});
-  Value begin = graph::MulOp::create(builder, loc, rank, apart), offsets = constant(first);
+  auto type = RankedTensorType::get({static_cast<int64_t>(first.size())}, i32);
+  Value begin = graph::MulOp::create(builder, loc, numberOf(op, shard, i32),
+                                     graph::scalarConstant(builder, loc, i32, step));
+  Value offsets =
+      graph::ConstantOp::create(builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(type, first)));
   Value places = graph::AddOp::create(builder, loc, offsets, begin);
   if (divisor > 1)
-    places = graph::DivOp::create(builder, loc, places, constant({static_cast<int32_t>(divisor)}));
+    places = graph::DivOp::create(builder, loc, places, graph::scalarConstant(builder, loc, i32, divisor));
   Value taken = graph::GatherOp::create(builder, loc, whole, places, dim, IntegerAttr());
-  tagBlock(before, op);
+  setBlocks(before, op);
   return taken;
 }
 
@@ -145,12 +164,11 @@ void ShardWriter::writeConstant(graph::ConstantOp op) {
   ShardCut cut = *region->cutOf(op);
   Value whole = builder.clone(*op)->getResult(0);
   int64_t part = op.getType().getShape()[cut.dim] / cut.parts, own = part / shards;
-  for (int64_t shard = 0; shard < mine; ++shard) {
-    SmallVector<int32_t> first;
-    for (int64_t i = 0; i < cut.parts * own; ++i)
-      first.push_back(i / own * part + shard * own + i % own);
-    values[op].push_back(takePlaces(op, whole, cut.dim, first, mine * own));
-  }
+  SmallVector<int32_t> first;
+  for (int64_t i = 0; i < cut.parts * own; ++i)
+    first.push_back(i / own * part + i % own);
+  for (int64_t shard = 0; shard < mine; ++shard)
+    values[op].push_back(takePlaces(op, shard, whole, cut.dim, first, own));
 }
 
 /// The heads that each shard's readers share: one for all of them, or one for each.
@@ -159,10 +177,9 @@ void ShardWriter::writeTaken(graph::ReshapeOp op) {
   SharedHeads heads = *headsOf(op);
   RankedTensorType type = local(op.getType(), *region->cutOf(op));
   int64_t own = type.getDimSize(heads.dim), taken = heads.readers % own ? own : 1;
+  auto first = llvm::to_vector(llvm::seq(static_cast<int32_t>(taken)));
   for (auto [shard, whole] : llvm::enumerate(shareWhole(op, heads.heads))) {
-    auto first = llvm::map_to_vector(
-        llvm::seq(taken), [&, shard = shard](int64_t i) { return static_cast<int32_t>(shard * own + i); });
-    Value value = takePlaces(op, whole, heads.dim, first, mine * own, heads.readers);
+    Value value = takePlaces(op, shard, whole, heads.dim, first, own, heads.readers);
     Operation *before = op->getPrevNode();
     SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
     shape[heads.dim + 1] = own / taken;
@@ -170,7 +187,7 @@ void ShardWriter::writeTaken(graph::ReshapeOp op) {
     if (expanded != value.getType())
       value = graph::ExpandOp::create(builder, op->getLoc(), expanded, value);
     values[op].push_back(graph::ReshapeOp::create(builder, op->getLoc(), type, value));
-    tagBlock(before, op);
+    setBlocks(before, op);
   }
   copied.insert(op.getInput().getDefiningOp());
 }
@@ -233,6 +250,25 @@ static void sliceShard(graph::SliceOp slice, int64_t dim, int64_t shards) {
   slice.setSizes(cast<RankedTensorType>(slice.getType()).getShape());
 }
 
+void ShardWriter::writeReduction(Operation *op) {
+  Operation *before = op->getPrevNode();
+  OperandShards all;
+  all.count = shards;
+  for (Value operand : op->getOperands()) {
+    all.operands.push_back(operandOf(op, operand));
+    if (std::optional<ShardCut> cut = region->cutOf(operand)) {
+      auto type = cast<RankedTensorType>(operand.getType());
+      all.whole = type.getDimSize(cut->dim);
+      all.each = local(type, *cut).getDimSize(cut->dim);
+    }
+  }
+  all.number = [&](int64_t shard, Type integer) { return numberOf(op, shard, integer); };
+  all.add = [&](ValueRange pieces) { return addPieces(builder, op->getLoc(), pieces, axes); };
+  SmallVector<Value> results = cast<ShardedReductionOpInterface>(op).reduceShards(builder, all);
+  setBlocks(before, op);
+  op->replaceAllUsesWith(results);
+}
+
 void ShardWriter::writeOp(Operation *op) {
   if (auto constant = dyn_cast<graph::ConstantOp>(op);
       constant && !isa<SplatElementsAttr>(constant.getValue()))
@@ -240,6 +276,8 @@ void ShardWriter::writeOp(Operation *op) {
   if (region->takes(op))
     return writeTaken(cast<graph::ReshapeOp>(op));
   builder.setInsertionPoint(op);
+  if (region->reduces(op))
+    return writeReduction(op);
   SmallVector<Shards> operands =
       llvm::map_to_vector(op->getOperands(), [&](Value operand) { return operandOf(op, operand); });
   Shards pieces;
@@ -298,17 +336,10 @@ void ShardWriter::writeSum(Operation *op, Shards pieces) {
   }
   Operation *before = op->getPrevNode();
   Value sum = addPieces(builder, op->getLoc(), pieces, axes);
-  tagBlock(before, op);
+  setBlocks(before, op);
   op->getResult(0).replaceAllUsesWith(sum);
   for (Operation *next : llvm::reverse(behind))
     eraseOp(next);
-}
-
-/// Operations made between two have the block of the second.
-void ShardWriter::tagBlock(Operation *before, Operation *op) {
-  if (Attribute block = op->getAttr(graph::kBlockAttr))
-    for (Operation *made = op->getPrevNode(); made != before; made = made->getPrevNode())
-      made->setAttr(graph::kBlockAttr, block);
 }
 
 /// What is contributed to running statistics that are cut goes to those of the shards.

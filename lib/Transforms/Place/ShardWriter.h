@@ -31,15 +31,17 @@ private:
   void writeTaken(graph::ReshapeOp reshape);
   void writeSum(mlir::Operation *op, Shards pieces);
   void writeStatistics(mlir::func::FuncOp function);
+  void writeReduction(mlir::Operation *op);
+  /// The number of a shard of this rank among all, [1], where `op` is.
+  mlir::Value numberOf(mlir::Operation *op, int64_t shard, mlir::Type integer);
   Shards operandOf(mlir::Operation *op, mlir::Value value);
   Shards shareWhole(mlir::Operation *op, mlir::Value value);
-  mlir::Value takePlaces(mlir::Operation *op, mlir::Value whole, int64_t dim, llvm::ArrayRef<int32_t> first,
-                         int64_t step, int64_t divisor = 1);
+  mlir::Value takePlaces(mlir::Operation *op, int64_t shard, mlir::Value whole, int64_t dim,
+                         llvm::ArrayRef<int32_t> first, int64_t step, int64_t divisor = 1);
   llvm::ArrayRef<graph::ParameterOp> parametersOf(mlir::FlatSymbolRefAttr name, ShardCut cut);
   /// Which elements of a whole value the first shard of the first rank has, and those of others.
   graph::RunsAttr runsOf(mlir::RankedTensorType whole, ShardCut cut) const;
   void eraseOp(mlir::Operation *op);
-  static void tagBlock(mlir::Operation *before, mlir::Operation *op);
   mlir::RankedTensorType local(mlir::Type type, ShardCut cut) const;
 
   mlir::ModuleOp module;

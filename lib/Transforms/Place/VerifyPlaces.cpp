@@ -60,7 +60,8 @@ bool PlaceVerifier::isSource(Operation *op) {
     return isShard(read.getState());
   if (auto slice = dyn_cast<graph::SliceOp>(op)) {
     auto argument = dyn_cast<BlockArgument>(slice.getInput());
-    return argument && graph::isContext(argument) && slice.getStarts()[0] == DSOPT_TENSOR_RANK;
+    return argument && graph::isContext(argument) && slice.getStarts()[0] <= DSOPT_TENSOR_RANK &&
+           slice.getStarts()[0] + slice.getType().getDimSize(0) > DSOPT_TENSOR_RANK;
   }
   auto dropout = dyn_cast<graph::DropoutOp>(op);
   return dropout && dropout.getRuns();

@@ -29,10 +29,10 @@ module {
 
 // -----
 
-// A parameter that is read whole elsewhere.
+// A parameter that something else sees whole.
 module {
   graph.parameter @w : tensor<4x4xf32> from "m" at 0 bytes 64
-  // expected-error@+1 {{parameter 'w' is read whole elsewhere}}
+  // expected-error@+1 {{could cut (-tp, -tensor-shards): 'graph.softmax' sees whole what would be cut}}
   func.func @forward(%x: tensor<2x4xf32>) -> tensor<f32> {
     %table = graph.read @w {graph.block = 0 : i64} : tensor<4x4xf32>
     %p = graph.softmax %table {axis = 1 : i64, graph.block = 0 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -61,11 +61,11 @@ module {
 
 // -----
 
-// A statistic of what is cut, whose running value is read whole.
+// A statistic of what would be cut, whose running value is taken from an input.
 module {
   graph.parameter @a : tensor<4x4xf32> from "m" at 0 bytes 64
   graph.parameter @mean : tensor<4xf32> from "m" at 64 bytes 16 frozen {statistic}
-  // expected-error@+1 {{running statistic 'mean' is read and made in two ways}}
+  // expected-error@+1 {{could cut (-tp, -tensor-shards): an input would be cut}}
   func.func @forward(%x: tensor<2x4xf32>) -> (tensor<f32>, tensor<4xf32> {graph.statistic = @mean, graph.momentum = 0.9 : f64}) {
     %mean = graph.read @mean {graph.block = 0 : i64} : tensor<4xf32>
     %0 = graph.sub %x, %mean {graph.block = 0 : i64} : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
