@@ -229,3 +229,66 @@ module @slopes {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// Two heads that two others share each: halves have one of them each, quarters take the one that theirs reads.
+
+// CHECK-LABEL: module @grouped
+// CHECK: graph.parameter @k.shard.0 : tensor<4x2xf32>
+// CHECK: graph.expand {{.*}}-> tensor<3x1x2x2xf32>
+// CHECK-NEXT: graph.reshape {{.*}}-> tensor<3x2x2xf32>
+// ALONE-LABEL: module @grouped
+// ALONE: graph.parameter @q.shard.3 : tensor<4x2xf32>
+// ALONE-NOT: @k.shard
+// ALONE: [[K:%.*]]:4 = dist.shared {{.*}} : tensor<3x2x1x2xf32> 4
+// ALONE: [[D:%.*]] = graph.constant dense<2> : tensor<i32>
+// ALONE-NEXT: [[P:%.*]] = graph.div {{.*}}, [[D]]
+// ALONE-NEXT: [[T:%.*]] = graph.gather [[K]]#0, [[P]] {axis = 1 : i64, graph.block = 0 : i64} : (tensor<3x2x1x2xf32>, tensor<1xi32>) -> tensor<3x1x1x2xf32>
+// ALONE-NEXT: graph.reshape [[T]] {graph.block = 0 : i64} : (tensor<3x1x1x2xf32>) -> tensor<3x1x2xf32>
+module @grouped {
+  graph.parameter @q : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @k : tensor<4x4xf32> from "m" at 128 bytes 64
+  graph.parameter @o : tensor<8x4xf32> from "m" at 192 bytes 128
+  func.func @forward(%x: tensor<3x4xf32>) -> tensor<f32> {
+    %q = graph.read @q {graph.block = 0 : i64} : tensor<4x8xf32>
+    %0 = graph.matmul %x, %q {graph.block = 0 : i64} : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+    %1 = graph.reshape %0 {graph.block = 0 : i64} : (tensor<3x8xf32>) -> tensor<3x4x2xf32>
+    %k = graph.read @k {graph.block = 0 : i64} : tensor<4x4xf32>
+    %2 = graph.matmul %x, %k {graph.block = 0 : i64} : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+    %3 = graph.reshape %2 {graph.block = 0 : i64} : (tensor<3x4xf32>) -> tensor<3x2x1x2xf32>
+    %4 = graph.expand %3 {graph.block = 0 : i64} : (tensor<3x2x1x2xf32>) -> tensor<3x2x2x2xf32>
+    %5 = graph.reshape %4 {graph.block = 0 : i64} : (tensor<3x2x2x2xf32>) -> tensor<3x4x2xf32>
+    %6 = graph.mul %1, %5 {graph.block = 0 : i64} : (tensor<3x4x2xf32>, tensor<3x4x2xf32>) -> tensor<3x4x2xf32>
+    %7 = graph.reshape %6 {graph.block = 0 : i64} : (tensor<3x4x2xf32>) -> tensor<3x8xf32>
+    %o = graph.read @o {graph.block = 0 : i64} : tensor<8x4xf32>
+    %8 = graph.matmul %7, %o {graph.block = 0 : i64} : (tensor<3x8xf32>, tensor<8x4xf32>) -> tensor<3x4xf32>
+    %loss = graph.reduce_sum %8 {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<3x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Matrices that tokens choose: columns and rows are those of the experts.
+
+// CHECK-LABEL: module @experts
+// CHECK: graph.parameter @up.shard.0 : tensor<3x4x4xf32> {{.*}}part_runs = #graph.runs<16 every 32 step 16>
+// CHECK: graph.parameter @down.shard.0 : tensor<3x4x4xf32> {{.*}}part_runs = #graph.runs<4 every 8 step 4>
+// CHECK: graph.gather {{.*}}-> tensor<2x4x4xf32>
+// CHECK: dist.all_reduce {{.*}} : tensor<2x4x1xf32>
+module @experts {
+  graph.parameter @up : tensor<3x8x4xf32> from "m" at 0 bytes 384
+  graph.parameter @down : tensor<3x4x8xf32> from "m" at 384 bytes 384
+  func.func @forward(%x: tensor<2x4x1xf32>, %best: tensor<2xi64>) -> tensor<f32> {
+    %up = graph.read @up {graph.block = 0 : i64} : tensor<3x8x4xf32>
+    %0 = graph.gather %up, %best {axis = 0 : i64, graph.block = 0 : i64} : (tensor<3x8x4xf32>, tensor<2xi64>) -> tensor<2x8x4xf32>
+    %1 = graph.matmul %0, %x {graph.block = 0 : i64} : (tensor<2x8x4xf32>, tensor<2x4x1xf32>) -> tensor<2x8x1xf32>
+    %2 = graph.relu %1 {graph.block = 0 : i64} : (tensor<2x8x1xf32>) -> tensor<2x8x1xf32>
+    %down = graph.read @down {graph.block = 0 : i64} : tensor<3x4x8xf32>
+    %3 = graph.gather %down, %best {axis = 0 : i64, graph.block = 0 : i64} : (tensor<3x4x8xf32>, tensor<2xi64>) -> tensor<2x4x8xf32>
+    %4 = graph.matmul %3, %2 {graph.block = 0 : i64} : (tensor<2x4x8xf32>, tensor<2x8x1xf32>) -> tensor<2x4x1xf32>
+    %loss = graph.reduce_sum %4 {axes = array<i64: 0, 1, 2>, graph.block = 0 : i64} : (tensor<2x4x1xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
