@@ -44,9 +44,10 @@ std::optional<Segment> segmentOf(ArrayRef<int64_t> from, ArrayRef<int64_t> to, i
   return std::nullopt;
 }
 
-/// The cut of the same elements under another shape.
+/// The cut of the same elements under another shape; none where that has a dimension with a number in each
+/// part that is not divided (`undivided`), or dimensions that begin and end elsewhere.
 std::optional<ShardCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t> to, ShardCut cut,
-                                       int64_t shards) {
+                                       int64_t shards, std::optional<ShardCut> &undivided) {
   std::optional<Segment> segment = segmentOf(from, to, cut.dim);
   if (!segment)
     return std::nullopt;
@@ -59,8 +60,11 @@ std::optional<ShardCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t>
     int64_t size = to[dim];
     if (size % parts == 0 && (size / parts) % shards == 0)
       return ShardCut{dim, parts};
-    if (parts % size)
+    if (parts % size) {
+      if (size % parts == 0)
+        undivided = ShardCut{dim, parts};
       return std::nullopt;
+    }
     parts /= size;
   }
   return std::nullopt;
@@ -192,13 +196,16 @@ bool CutRegion::visitReshape(graph::ReshapeOp op) {
   std::optional<ShardCut> known = cutOf(input), other = cutOf(result);
   bool forward = known.has_value();
   Value from = forward ? input : result, to = forward ? result : input;
-  std::optional<ShardCut> cut = throughReshape(shapeOf(from), shapeOf(to), forward ? *known : *other, shards);
+  std::optional<ShardCut> undivided,
+      cut = throughReshape(shapeOf(from), shapeOf(to), forward ? *known : *other, shards, undivided);
   // Heads are whole where there are too few of them, and each shard takes those that its own read.
   if (!cut && !forward && other->parts == 1)
     if (std::optional<SharedHeads> heads = headsOf(op); heads && heads->dim == other->dim) {
       takeOps.insert(op);
       return true;
     }
+  if (undivided)
+    return failUndivided(shapeOf(to)[undivided->dim], undivided->parts);
   return cut ? assign(to, *cut) : fail(op, "merges what is cut with what is not");
 }
 

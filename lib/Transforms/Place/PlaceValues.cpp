@@ -50,7 +50,7 @@ static graph::ReadOp parameterOf(Value value, std::optional<int64_t> dim = std::
       dim = *dim < axis ? *dim : *dim - count + 1;
     } else if (isa<graph::ReshapeOp>(op)) {
       dim = std::nullopt;
-    } else if (!isa<graph::CastOp>(op)) {
+    } else if (!isa<graph::CastOp, graph::SliceOp, graph::ConcatOp>(op)) {
       return dyn_cast<graph::ReadOp>(op);
     }
     value = op->getOperand(0);
