@@ -155,6 +155,24 @@ def compare(name, build, folder, data, shards, grids, extra=()):
     return cut, whole
 
 
+def statistics(folder, data):
+    """Running statistics in evaluations, in what is saved at one degree and goes on at another, and in a model that is saved."""
+    path, log = os.path.join(folder, "residual.onnx"), os.path.join(folder, "log.jsonl")
+    base = [dsopt, path, "-run", f"-data={data}", "-lr=1e-2", "-micro-batches=2", "-tensor-shards=4", "-quiet", f"-log={log}", f"-eval-data={data}"]
+    ends = set()
+    for at, words in enumerate((["-tp=1"], ["-tp=4", "-pp=2"], ["-tp=2", "-dp=2", "-zero=3", "-micro-batches=1"])):
+        saved, onnx_file = os.path.join(folder, f"saved{at}"), os.path.join(folder, "trained.onnx")
+        common = ["-reduction-shards=2", "-accumulate=sharded"]
+        execute([*base, *common, *words, "-steps=2", f"-save={saved}"])
+        execute([*base, *common, "-tp=2", "-steps=4", f"-resume={saved}", f"-save-onnx={onnx_file}"])
+        evaluated = re.findall(r'"eval_loss":([^,}]+)', open(log).read())[-1]
+        alone = [re.search(r"eval loss (\S+)", execute([dsopt, onnx_file, "-eval", f"-data={data}", *more]).stdout)[1] for more in (["-tensor-shards=4"], ["-tensor-shards=4", "-tp=4"])]
+        ends.add((Run(log).hash, evaluated, *alone))
+        check(float(alone[0]) == float(evaluated), f"{words}: evaluated to {evaluated}, the saved model to {alone}")
+    check(len(ends) == 1, f"runs that go on at another degree differ: {ends}")
+    print(f"running statistics go on at other degrees: evaluated {ends.pop()[1]}", flush=True)
+
+
 CUT = {  # what must be cut at T = 4, along which dimension
     "residual": {"stem.weight": 0, "stem.bn.running_mean": 0, "b0.1.weight": 1, "b0.3.weight": 0, "b1.2.weight": 0, "b1.2.bn.weight": 0, "b1.3.weight": 1, "b1.down.weight": 1},
     "inverted": {"expand.weight": 0, "depthwise.weight": 0, "depthwise.bn.running_var": 0, "squeeze.weight": 1, "excite.weight": 0, "excite.bias": 0, "project.weight": 1, "wide.weight": 0, "gn.weight": 0, "grouped.weight": 0, "last.weight": 1},
@@ -177,3 +195,4 @@ if __name__ == "__main__":
                 check(whole.get(parameter) == reason, f"{name}: {parameter} is whole: {whole.get(parameter)}, expected '{reason}'")
         for precision in ("bf16", "fp16"):
             compare("residual", residual, folder, data, 4, ["-tp=1", "-tp=2 -dp=2 -zero=3", "-tp=4"], [f"-precision={precision}"])
+        statistics(folder, data)

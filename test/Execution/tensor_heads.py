@@ -101,4 +101,6 @@ with tempfile.TemporaryDirectory() as folder:
             first = first or run
             check(run.hash == first.hash and run.loss_text == first.loss_text, f"{what}: {words} differs: {run.loss_text} {run.hash}, expected {first.loss_text} {first.hash}")
         check(relative(first.losses, one.losses) < 1e-6, f"{what}: {first.losses}, one shard: {one.losses}")
+        narrow = [train(f"-tensor-shards={shards}", "-precision=bf16", words) for words in ("-tp=1", "-tp=2", f"-tp={shards}")]
+        check(len({run.hash for run in narrow}) == 1 and relative(narrow[0].losses, one.losses) < 1e-2, f"{what}, bf16: {[(run.loss_text, run.hash) for run in narrow]}")
         print(f"{what}: one hash", flush=True)
