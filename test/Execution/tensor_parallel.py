@@ -59,6 +59,12 @@ def others():
         same(f"{name}, T = 2, {rule}", name, ["-tp=1", "-tp=2"], base)
 
 
+def by_norms():
+    """LAMB's ratios are of whole parameters, whoever has parts of them."""
+    base = ["-tensor-shards=4", *STEP, "-optimizer=lamb"]
+    same("gpt2-tiny, T = 4, lamb", "gpt2-tiny", ["-tp=1", "-tp=2", "-tp=4", "-tp=2 -dp=2 -zero=3", "-tp=2 -pp=2 -dp=2 -zero=1", "-dp=2 -zero=2"], base)
+
+
 def resumed():
     """Each degree goes on from what another one saved; the weights go home whole."""
     path, data = model("gpt2-tiny")
@@ -93,7 +99,7 @@ def refused():
     """Each in one line."""
     path, data = model("gpt2-tiny")
     for words, said in (("-tp=2 -tensor-shards=3", "-tp times a power of two"),
-                        ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=muon", "tensor shards"), ("-tp=2 -optimizer=lamb", "tensor shards")):
+                        ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=muon", "tensor shards"), ("-tp=2 -optimizer=adafactor", "tensor shards")):
         done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", *words.split()], status=1)
         check(said in done.stderr and done.stderr.count("error:") == 1, f"{words}: {done.stderr}")
     print("refused by name", flush=True)
@@ -102,6 +108,7 @@ def refused():
 transformer()
 narrow()
 others()
+by_norms()
 resumed()
 forward_alone()
 refused()
