@@ -12,6 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from runs import Run, check, execute
+from shard_kernels import check_kernels
 
 dsopt = sys.argv[1]
 count, first = int(sys.argv[2]) if len(sys.argv) > 2 else 8, int(sys.argv[3]) if len(sys.argv) > 3 else 1
@@ -88,6 +89,7 @@ with tempfile.TemporaryDirectory() as folder:
         onnx.save(graph.build(), path)
         shards = int(graph.any([2, 4, 8, 16]))
         words = [f"-tensor-shards={shards}", f"-precision={graph.any(['fp32', 'bf16', 'bf16'])}", f"-recompute={graph.any(['none', 'none', 'full'])}"]
+        check_kernels(f"seed {seed}", dsopt, [path, *words], [1, 2, shards])
         hashes = {}
         for ranks in sorted({1, 2, min(shards, 4)}):
             execute([dsopt, path, "-run", f"-data={data}", "-steps=3", "-lr=1e-2", "-quiet", f"-log={log}", f"-tp={ranks}", *words])
