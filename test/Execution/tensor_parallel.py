@@ -64,7 +64,7 @@ def narrow():
 
 
 def others():
-    for name, rule in (("bert-tiny", "adamw"), ("mlp", "lion"), ("mlp", "sgd"), ("conv-lstm", "adamw")):
+    for name, rule in (("bert-tiny", "adamw"), ("mlp", "lion"), ("mlp", "sgd"), ("conv-lstm", "adamw"), ("resnet-tiny", "adamw")):
         base = ["-tensor-shards=2", "-steps=3", f"-optimizer={rule}"]
         same(f"{name}, T = 2, {rule}", name, ["-tp=1", "-tp=2"], base)
 
