@@ -285,7 +285,8 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
       symbol == name ? StringAttr() : builder.getStringAttr(name),
       isNarrow(element) ? TypeAttr::get(element) : TypeAttr(), /*storage=*/nullptr, /*lr_scale=*/nullptr,
       /*decay_scale=*/nullptr, /*statistic=*/nullptr, /*branch=*/nullptr, /*part_of=*/nullptr,
-      /*part_begin=*/nullptr, /*part_runs=*/nullptr, /*uncut=*/nullptr);
+      /*part_begin=*/nullptr, /*part_runs=*/nullptr, /*uncut=*/nullptr, /*asked_dim=*/nullptr,
+      /*asked_by=*/nullptr, unit(rules.isTransposed(file.originalName(name)) && type.getRank() == 2));
 }
 
 void warnOfMergedInitializers(ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes, Location location) {

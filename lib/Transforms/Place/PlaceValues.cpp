@@ -1,12 +1,16 @@
 //===- PlaceValues.cpp - products and what lies between them in shards ----===//
 
+#include "ChosenCuts.h"
 #include "CutRegion.h"
+#include "RegionChoice.h"
+#include "RegionCosts.h"
 #include "ShardWriter.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Place/Passes.h"
 
 #include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_PLACEVALUES
@@ -17,16 +21,34 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
+/// A region that may be cut, and what begins it.
+struct Candidate {
+  CutRegion region;
+  graph::ReadOp parameter;
+  const ChosenCut *asked = nullptr; ///< null: the compiler found it
+};
+
 struct PlaceValues : public dsopt::impl::PlaceValuesBase<PlaceValues> {
   using PlaceValuesBase::PlaceValuesBase;
   void runOnOperation() override;
 
 private:
-  std::optional<CutRegion> cutFrom(Value product, int64_t columns, std::string &reason);
+  std::optional<CutRegion> cutFrom(ArrayRef<Value> values, int64_t dim, std::string &reason);
   std::string refuse(const CutRegion &region);
+  LogicalResult cutAsAsked();
+  LogicalResult cutAsAsked(graph::ParameterOp parameter, const ChosenCut &asked);
+  LogicalResult checkAsked(const Candidate &candidate);
+  void findCandidates(std::string &reason);
+  std::string refuseAsked(const CutRegion &region);
+  std::vector<CutRegion> chooseRegions(std::string &reason);
+  graph::ParameterOp parameterAt(graph::ReadOp read) {
+    return symbols->lookup<graph::ParameterOp>(read.getState());
+  }
 
   func::FuncOp forward;
-  llvm::DenseSet<Operation *> taken; ///< by regions that are found
+  std::optional<SymbolTable> symbols;
+  ChosenCuts chosen;
+  std::vector<Candidate> candidates; ///< those that are asked for first
   /// Reads of each parameter.
   llvm::DenseMap<Attribute, SmallVector<graph::ReadOp>> reads;
 };
@@ -45,14 +67,12 @@ std::string PlaceValues::refuse(const CutRegion &region) {
   if (!region.hasSums())
     return "what is cut is never summed";
   for (Operation *op : region.operations()) {
-    if (taken.contains(op))
-      return "it is cut otherwise";
     auto read = dyn_cast<graph::ReadOp>(op);
     if (!read)
       continue;
     for (graph::ReadOp other : reads[read.getStateAttr()])
       if (region.cutOf(other) != region.cutOf(read))
-        return ("parameter '" + read.getState() + "' is read whole elsewhere").str();
+        return ("parameter '" + parameterAt(read).getModelName() + "' is read whole elsewhere").str();
   }
   return "";
 }
@@ -85,8 +105,8 @@ static std::optional<Columns> columnsOf(Operation *op) {
   return std::nullopt;
 }
 
-/// The region of a cut of a product's columns.
-std::optional<CutRegion> PlaceValues::cutFrom(Value product, int64_t columns, std::string &reason) {
+/// The region of a cut of values that belong together.
+std::optional<CutRegion> PlaceValues::cutFrom(ArrayRef<Value> values, int64_t dim, std::string &reason) {
   SmallVector<int64_t> open{1};
   llvm::SmallDenseSet<int64_t> tried;
   while (!open.empty()) {
@@ -94,7 +114,7 @@ std::optional<CutRegion> PlaceValues::cutFrom(Value product, int64_t columns, st
     if (!tried.insert(parts).second)
       continue;
     CutRegion region(shards);
-    if (region.grow(product, {columns, parts})) {
+    if (llvm::all_of(values, [&](Value value) { return region.grow(value, {dim, parts}); })) {
       reason = refuse(region);
       if (reason.empty())
         return region;
@@ -106,12 +126,176 @@ std::optional<CutRegion> PlaceValues::cutFrom(Value product, int64_t columns, st
   return std::nullopt;
 }
 
+static bool overlap(const CutRegion &a, const CutRegion &b) {
+  bool isLess = a.operations().size() < b.operations().size();
+  const CutRegion &small = isLess ? a : b, &large = isLess ? b : a;
+  return llvm::any_of(small.operations(), [&](Operation *op) { return large.operations().contains(op); });
+}
+
+LogicalResult PlaceValues::cutAsAsked() {
+  for (const auto &[name, asked] : chosen.all()) {
+    auto parameter = symbols->lookup<graph::ParameterOp>(name);
+    if (!asked.dim)
+      parameter.setUncut(asked.by + " keeps it whole");
+    else if (failed(cutAsAsked(parameter, asked)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult PlaceValues::cutAsAsked(graph::ParameterOp parameter, const ChosenCut &asked) {
+  auto refuse = [&] {
+    return getOperation().emitError()
+           << asked.by << ": parameter '" << parameter.getModelName() << "' cannot be cut along dimension "
+           << turnedDim(parameter, *asked.dim) << ": ";
+  };
+  SmallVector<graph::ReadOp> &own = reads[FlatSymbolRefAttr::get(parameter.getSymNameAttr())];
+  if (own.empty())
+    return refuse() << "nothing reads it";
+  // With another that was asked for before.
+  for (const Candidate &candidate : candidates)
+    if (std::optional<ShardCut> cut = candidate.region.cutOf(own.front()); cut && cut->dim == *asked.dim)
+      return success();
+  std::string reason;
+  SmallVector<Value> values(llvm::map_range(own, [](graph::ReadOp read) -> Value { return read; }));
+  std::optional<CutRegion> region = cutFrom(values, *asked.dim, reason);
+  if (!region)
+    return refuse() << reason;
+  for (const Candidate &other : candidates)
+    if (overlap(other.region, *region))
+      return refuse() << "what follows from " << other.asked->by << " for parameter '"
+                      << parameterAt(other.parameter).getModelName() << "' cuts it otherwise";
+  candidates.push_back({std::move(*region), own.front(), &asked});
+  return checkAsked(candidates.back());
+}
+
+/// What else a region cuts may be asked to be whole, or cut otherwise.
+LogicalResult PlaceValues::checkAsked(const Candidate &candidate) {
+  for (Operation *op : candidate.region.operations())
+    if (auto read = dyn_cast<graph::ReadOp>(op)) {
+      graph::ParameterOp parameter = parameterAt(read);
+      const ChosenCut *other = chosen.find(read.getState());
+      int64_t dim = candidate.region.cutOf(read)->dim;
+      if (other && other->dim != dim)
+        return getOperation().emitError()
+               << candidate.asked->by << " and " << other->by << " contradict each other: to cut '"
+               << parameterAt(candidate.parameter).getModelName() << "' takes a cut of '"
+               << parameter.getModelName() << "' along dimension " << turnedDim(parameter, dim);
+    }
+  return success();
+}
+
+/// Why a region is not tried against what was asked for, empty if it may be.
+std::string PlaceValues::refuseAsked(const CutRegion &region) {
+  for (Operation *op : region.operations())
+    if (auto read = dyn_cast<graph::ReadOp>(op))
+      if (const ChosenCut *asked = chosen.find(read.getState());
+          asked && asked->dim != region.cutOf(read)->dim)
+        return asked->dim ? asked->by + " cuts it otherwise" : asked->by + " keeps it whole";
+  for (const Candidate &candidate : candidates)
+    if (candidate.asked && overlap(candidate.region, region))
+      return "it is cut otherwise by " + candidate.asked->by;
+  return "";
+}
+
+/// All that cuts of a product's columns lead to.
+void PlaceValues::findCandidates(std::string &reason) {
+  for (Operation &product : forward.front()) {
+    std::optional<Columns> columns = columnsOf(&product);
+    if (!columns) {
+      // What a routine multiplies inside has no loops of its own.
+      for (Value operand : product.getOperands())
+        if (graph::ReadOp read = parameterOf(operand);
+            read && isa<ProductOpInterface>(product) && !isa<shard::ShardingInterface>(product))
+          parameterAt(read).setUncut(
+              ("'" + product.getName().getStringRef() + "' says no loops that could be cut").str());
+      continue;
+    }
+    Value result = product.getResult(0);
+    if (llvm::any_of(candidates, [&](const Candidate &candidate) {
+          std::optional<ShardCut> cut = candidate.region.cutOf(result);
+          return cut && cut->dim == columns->dim;
+        }))
+      continue;
+    std::optional<CutRegion> region = cutFrom(result, columns->dim, reason);
+    if (region)
+      if (reason = refuseAsked(*region); !reason.empty())
+        region.reset();
+    if (region)
+      candidates.push_back({std::move(*region), columns->parameter});
+    else
+      parameterAt(columns->parameter).setUncut(reason);
+  }
+}
+
+static std::string inMicroseconds(int64_t picoseconds) {
+  return llvm::formatv("{0:F3} us", picoseconds / 1e6).str();
+}
+
+/// Those that are asked for, and of the others those that pay most together.
+std::vector<CutRegion> PlaceValues::chooseRegions(std::string &reason) {
+  RegionCosts costs(forward, *symbols, shards);
+  CutProblem problem;
+  SmallVector<Candidate *> free;
+  int64_t asked = 0;
+  llvm::SmallDenseSet<unsigned> paid;
+  std::vector<CutRegion> regions;
+  for (Candidate &candidate : candidates) {
+    CutGain gain = costs.gainOf(candidate.region);
+    if (!candidate.asked) {
+      problem.gains.push_back(gain);
+      free.push_back(&candidate);
+      continue;
+    }
+    asked += gain.saved - gain.sums;
+    paid.insert(gain.shared.begin(), gain.shared.end());
+    regions.push_back(std::move(candidate.region));
+  }
+  problem.sharedCosts.assign(costs.shared().begin(), costs.shared().end());
+  for (unsigned sum : paid) {
+    asked -= problem.sharedCosts[sum];
+    problem.sharedCosts[sum] = 0;
+  }
+  problem.excludes.resize(free.size());
+  for (unsigned a = 0; a < free.size(); ++a)
+    for (unsigned b = a + 1; b < free.size(); ++b)
+      if (overlap(free[a]->region, free[b]->region)) {
+        problem.excludes[a].push_back(b);
+        problem.excludes[b].push_back(a);
+      }
+  CutChoice choice = chooseCuts(problem);
+  for (unsigned number = 0; number < free.size(); ++number) {
+    if (choice.taken[number]) {
+      regions.push_back(std::move(free[number]->region));
+      continue;
+    }
+    const CutGain &gain = problem.gains[number];
+    int64_t sums = gain.sums;
+    for (unsigned sum : gain.shared)
+      sums += problem.sharedCosts[sum];
+    reason = sums < gain.saved ? "it is cut otherwise"
+                               : "costs more than it saves: sums of " + inMicroseconds(sums) + ", " +
+                                     inMicroseconds(gain.saved) + " saved; -shard cuts it all the same";
+    parameterAt(free[number]->parameter).setUncut(reason);
+  }
+  Builder builder(&getContext());
+  auto keep = [&](StringRef name, int64_t gain) {
+    getOperation()->setAttr(name,
+                            builder.getI64IntegerAttr(std::max<int64_t>(0, costs.whole() - asked - gain)));
+  };
+  keep(graph::kShardCostAttr, choice.gain);
+  keep(graph::kShardBoundAttr, choice.bound);
+  return regions;
+}
+
 void PlaceValues::runOnOperation() {
   ModuleOp module = getOperation();
   giveOption(module, "tp", ranks, /*unset=*/0);
   giveOption(module, "tensor_shards", shards, /*unset=*/0);
   int64_t degree = options::tp(module);
   shards = options::tensor_shards(module).value_or(degree);
+  if (failed(chosen.read(module)))
+    return signalPassFailure();
   if (shards < 2)
     return;
   if (shards % degree) {
@@ -124,39 +308,32 @@ void PlaceValues::runOnOperation() {
     module.emitError("place-values expects a function @forward with one body");
     return signalPassFailure();
   }
+  symbols.emplace(module);
   for (auto read : forward.getOps<graph::ReadOp>())
     reads[read.getStateAttr()].push_back(read);
-  std::vector<CutRegion> regions;
   std::string reason = "it has no product with a parameter";
-  SymbolTable symbols(module);
-  for (Operation &product : forward.front()) {
-    std::optional<Columns> columns = taken.contains(&product) ? std::nullopt : columnsOf(&product);
-    if (!columns) {
-      // What a routine multiplies inside has no loops of its own.
-      for (Value operand : product.getOperands())
-        if (graph::ReadOp read = parameterOf(operand);
-            read && isa<ProductOpInterface>(product) && !isa<shard::ShardingInterface>(product))
-          symbols.lookup<graph::ParameterOp>(read.getState())
-              .setUncut(("'" + product.getName().getStringRef() + "' says no loops that could be cut").str());
-      continue;
-    }
-    if (std::optional<CutRegion> region = cutFrom(product.getResult(0), columns->dim, reason)) {
-      taken.insert(region->operations().begin(), region->operations().end());
-      regions.push_back(std::move(*region));
-    } else {
-      symbols.lookup<graph::ParameterOp>(columns->parameter.getState()).setUncut(reason);
-    }
-  }
+  if (failed(cutAsAsked()))
+    return signalPassFailure();
+  if (!chosen.isComplete())
+    findCandidates(reason);
+  std::vector<CutRegion> regions = chooseRegions(reason);
   // A row of a later region may have been tried as columns.
   for (const CutRegion &region : regions)
     for (Operation *op : region.operations())
       if (auto read = dyn_cast<graph::ReadOp>(op))
-        symbols.lookup<graph::ParameterOp>(read.getState()).removeUncutAttr();
+        parameterAt(read).removeUncutAttr();
   if (regions.empty() && degree > 1) {
     forward.emitError("has nothing that ")
         << int64_t(shards) << " tensor shards could cut (-tp, -tensor-shards): " << reason;
     return signalPassFailure();
   }
+  // In the order in which they begin: what two of them share stands before the first that reads it.
+  auto begin = [](const CutRegion &region) {
+    return *llvm::min_element(region.operations(),
+                              [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+  };
+  llvm::sort(regions,
+             [&](const CutRegion &a, const CutRegion &b) { return begin(a)->isBeforeInBlock(begin(b)); });
   ShardWriter writer(module, shards, degree);
   for (const CutRegion &region : regions)
     writer.write(region);

@@ -105,7 +105,11 @@ ShardWriter::Shards ShardWriter::operandOf(Operation *op, Value value) {
     return Shards(mine, value);
   Attribute block = op->getAttr(graph::kBlockAttr);
   Shards &each = shared[{value, block}];
-  if (each.empty()) {
+  if (!each.empty()) {
+    // Another region may have read it further down.
+    if (Operation *all = each[0].getDefiningOp(); op->isBeforeInBlock(all))
+      all->moveBefore(op);
+  } else {
     auto all =
         dist::SharedOp::create(builder, op->getLoc(), SmallVector<Type>(mine, value.getType()), value, axes);
     if (block)
