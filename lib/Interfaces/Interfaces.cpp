@@ -41,4 +41,5 @@ std::set<std::string> dsopt::registeredOptimizers(mlir::MLIRContext &context) {
 #include "dsopt/Interfaces/Reductions.cpp.inc"
 #include "dsopt/Interfaces/RoutineOpInterface.cpp.inc"
 #include "dsopt/Interfaces/RuntimeCallOpInterface.cpp.inc"
+#include "dsopt/Interfaces/ShardedReductionOpInterface.cpp.inc"
 #include "dsopt/Interfaces/TileableOpInterface.cpp.inc"

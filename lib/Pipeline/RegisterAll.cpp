@@ -73,6 +73,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerNames(registry);
   graph::registerOptimizers(registry);
   graph::registerShardings(registry);
+  graph::registerShardedReductions(registry);
   registerValueCollectives(registry);
   registry.insert<shard::ShardDialect>();
   func::registerShardingInterfaceExternalModels(registry);

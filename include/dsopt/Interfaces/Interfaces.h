@@ -9,6 +9,7 @@
 #ifndef DSOPT_INTERFACES_INTERFACES_H
 #define DSOPT_INTERFACES_INTERFACES_H
 
+#include "dsopt/Interfaces/OperandShards.h"
 #include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Interfaces/Products.h"
 #include "dsopt/Interfaces/Routines.h"
@@ -45,6 +46,7 @@ enum class FusionKind {
 #include "dsopt/Interfaces/ProductOpInterface.h.inc"
 #include "dsopt/Interfaces/RoutineOpInterface.h.inc"
 #include "dsopt/Interfaces/RuntimeCallOpInterface.h.inc"
+#include "dsopt/Interfaces/ShardedReductionOpInterface.h.inc"
 #include "dsopt/Interfaces/TileableOpInterface.h.inc"
 
 #endif // DSOPT_INTERFACES_INTERFACES_H

@@ -5,49 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dsopt/Dialect/Graph/Constants.h"
+#include "GraphParts.h"
 #include "dsopt/Dialect/Graph/Lowerings.h"
 #include "dsopt/Interfaces/Interfaces.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include <cmath>
 
 using namespace mlir;
 
 namespace dsopt::graph {
 namespace {
-
-/// Builds primitive operations.
-struct Parts {
-  ImplicitLocOpBuilder b;
-
-  Parts(OpBuilder &builder, Operation *op) : b(op->getLoc(), builder) {}
-
-  template <typename Op, typename... Args> Value make(Args &&...args) {
-    return Op::create(b, std::forward<Args>(args)...)->getResult(0);
-  }
-  /// A constant of the element type of `like`.
-  Value scalar(double value, Value like) {
-    return scalarConstant(b, b.getLoc(), getElementTypeOrSelf(like), value);
-  }
-  Value add(Value x, Value y) { return make<AddOp>(x, y); }
-  Value sub(Value x, Value y) { return make<SubOp>(x, y); }
-  Value mul(Value x, Value y) { return make<MulOp>(x, y); }
-  Value sum(Value x, ArrayRef<int64_t> axes) { return make<ReduceSumOp>(x, axes, /*keepdims=*/true); }
-  Value max(Value x, ArrayRef<int64_t> axes) { return make<ReduceMaxOp>(x, axes, /*keepdims=*/true); }
-  Value mean(Value x, ArrayRef<int64_t> axes, bool keepdims = true) {
-    int64_t count = 1;
-    for (int64_t axis : axes)
-      count *= cast<RankedTensorType>(x.getType()).getDimSize(axis);
-    return make<DivOp>(make<ReduceSumOp>(x, axes, keepdims), scalar(count, x));
-  }
-  Value reshape(Value x, ArrayRef<int64_t> shape) {
-    return make<ReshapeOp>(RankedTensorType::get(shape, cast<RankedTensorType>(x.getType()).getElementType()),
-                           x);
-  }
-  /// The running sums of rows of `[rows, size]`.
-  Value runningSum(Value x, bool exclusive, bool reverse);
-};
-
 using Values = SmallVector<Value>;
 
 Values decompose(ReduceMeanOp op, Parts &p) {
@@ -108,7 +74,8 @@ Values decompose(LayerNormOp op, Parts &p) {
 /// Elements of a running sum that are added as one sum each.
 constexpr int64_t kDirectSum = 64;
 
-Value Parts::runningSum(Value x, bool exclusive, bool reverse) {
+/// The running sums of rows of `[rows, size]`.
+Value runningSum(Parts &p, Value x, bool exclusive, bool reverse) {
   auto type = cast<RankedTensorType>(x.getType());
   int64_t rows = type.getDimSize(0), size = type.getDimSize(1), block = std::min(size, kDirectSum);
   int64_t blocks = llvm::divideCeil(size, std::max<int64_t>(block, 1));
@@ -116,25 +83,25 @@ Value Parts::runningSum(Value x, bool exclusive, bool reverse) {
     return x;
   Type element = type.getElementType();
   if (blocks * block != size)
-    x = make<PadOp>(x, ArrayRef<int64_t>{0, 0}, ArrayRef<int64_t>{0, blocks * block - size},
-                    cast<TypedAttr>(b.getZeroAttr(element)));
+    x = p.make<PadOp>(x, ArrayRef<int64_t>{0, 0}, ArrayRef<int64_t>{0, blocks * block - size},
+                      cast<TypedAttr>(p.b.getZeroAttr(element)));
   // Sum i of a block takes its element j where the mask holds.
   SmallVector<bool> mask;
   for (int64_t i = 0; i < block; ++i)
     for (int64_t j = 0; j < block; ++j)
       mask.push_back((reverse ? j > i : j < i) || (j == i && !exclusive));
-  Value takes = make<ConstantOp>(cast<ElementsAttr>(
-      DenseElementsAttr::get(RankedTensorType::get({1, 1, block, block}, b.getI1Type()), mask)));
-  Value spread = make<WhereOp>(takes, reshape(x, {rows, blocks, 1, block}), scalar(0, x));
-  Value sums = make<ReduceSumOp>(spread, 3, /*keepdims=*/false);
+  Value takes = p.make<ConstantOp>(cast<ElementsAttr>(
+      DenseElementsAttr::get(RankedTensorType::get({1, 1, block, block}, p.b.getI1Type()), mask)));
+  Value spread = p.make<WhereOp>(takes, p.reshape(x, {rows, blocks, 1, block}), p.scalar(0, x));
+  Value sums = p.make<ReduceSumOp>(spread, 3, /*keepdims=*/false);
   if (blocks > 1) {
-    Value totals = make<ReduceSumOp>(reshape(x, {rows, blocks, block}), 2, /*keepdims=*/false);
-    sums = add(sums, reshape(runningSum(totals, /*exclusive=*/true, reverse), {rows, blocks, 1}));
+    Value totals = p.make<ReduceSumOp>(p.reshape(x, {rows, blocks, block}), 2, /*keepdims=*/false);
+    sums = p.add(sums, p.reshape(runningSum(p, totals, /*exclusive=*/true, reverse), {rows, blocks, 1}));
   }
-  sums = reshape(sums, {rows, blocks * block});
+  sums = p.reshape(sums, {rows, blocks * block});
   if (blocks * block != size)
-    sums =
-        make<SliceOp>(sums, ArrayRef<int64_t>{0, 0}, ArrayRef<int64_t>{rows, size}, ArrayRef<int64_t>{1, 1});
+    sums = p.make<SliceOp>(sums, ArrayRef<int64_t>{0, 0}, ArrayRef<int64_t>{rows, size},
+                           ArrayRef<int64_t>{1, 1});
   return sums;
 }
 
@@ -155,7 +122,7 @@ Values decompose(CumSumOp op, Parts &p) {
     back[from] = to;
   int64_t rows = size ? type.getNumElements() / size : 0;
   Value moved = p.reshape(axis == rank - 1 ? x : p.make<TransposeOp>(x, perm), {rows, size});
-  Value sums = p.runningSum(moved, exclusive, reverse);
+  Value sums = runningSum(p, moved, exclusive, reverse);
   SmallVector<int64_t> shape;
   for (int64_t dim : perm)
     shape.push_back(type.getDimSize(dim));

@@ -111,20 +111,25 @@ LogicalResult gradient(LayerNormOp op, GradientBuilder &g) {
 }
 
 LogicalResult gradient(NllOp op, GradientBuilder &g) {
-  if (g.grad(1))
-    return op.emitOpError("has no gradient through its lse");
   Value logits = op.getLogits(), labels = op.getLabels();
   auto type = cast<RankedTensorType>(logits.getType());
   auto column = RankedTensorType::get({type.getDimSize(0), 1}, type.getElementType());
+  Value softmax = g.make<ExpOp>(g.sub(logits, g.reshape(op.getLse(), column)));
+  if (!g.grad(0)) {
+    g.set(0, g.mul(softmax, g.reshape(g.grad(1), column)));
+    return success();
+  }
   Value counted = g.make<WhereOp>(
       g.make<EqualOp>(labels,
                       g.scalar(static_cast<double>(static_cast<int64_t>(op.getIgnoreIndex())), labels)),
       g.scalar(0, g.grad()), g.grad());
-  Value softmax = g.make<ExpOp>(g.sub(logits, g.reshape(op.getLse(), column)));
   Value target = g.make<OneHotOp>(labels, static_cast<uint64_t>(type.getDimSize(1)));
   if (getElementTypeOrSelf(target.getType()) != type.getElementType())
     target = g.make<CastOp>(type, target);
-  g.set(0, g.mul(g.sub(softmax, target), g.reshape(counted, column)));
+  Value ofTarget = g.reshape(counted, column);
+  g.set(0, g.grad(1)
+               ? g.sub(g.mul(softmax, g.reshape(g.add(counted, g.grad(1)), column)), g.mul(target, ofTarget))
+               : g.mul(g.sub(softmax, target), ofTarget));
   return success();
 }
 

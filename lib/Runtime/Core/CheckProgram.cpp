@@ -40,25 +40,27 @@ void checkCommunicators(const Program &p) {
     }
 }
 
-/// All of a parameter lies somewhere, once.
 /// The shards of a rank are neighbours: of each group of as many runs as there are shards, each has the one
-/// that its number says.
+/// that its number says. Only a shard of one run may have padding.
 void checkShards(const Program &p, const Parameter &parameter) {
   const std::vector<Part> &parts = parameter.parts;
   int64_t mine = static_cast<int64_t>(parts.size()), shards = mine * p.grid.size(Axis::tp),
-          run = parts[0].run, each = elementsOf(parameter) / shards;
+          run = parts[0].run, elements = elementsOf(parameter), each = (elements + shards - 1) / shards;
+  if (parts[0].elements == run && each <= run && (shards - 1) * run < elements)
+    each = run;
   for (int64_t i = 0; i < mine; ++i) {
     const Part &part = parts[i];
     if (part.run < 1 || part.run != run || each % run || part.begin != i * run || part.step != mine * run ||
-        part.stride != shards * run || part.elements != each || each * shards != elementsOf(parameter))
+        part.stride != shards * run || part.elements != each || (each != run && each * shards != elements))
       bad("shard " + std::to_string(i) + " of parameter '" + parameter.name + "' has " +
           std::to_string(part.elements) + " elements, in runs of " + std::to_string(part.run) + " every " +
           std::to_string(part.stride) + " from " + std::to_string(part.begin) + " on and " +
           std::to_string(part.step) + " for each rank, expected one of " + std::to_string(shards) +
-          " equal shards of " + std::to_string(elementsOf(parameter)) + " elements");
+          " equal shards of " + std::to_string(elements) + " elements");
   }
 }
 
+/// All of a parameter lies somewhere, once.
 void checkParts(const Program &p, const Parameter &parameter) {
   std::string where = "parameter '" + parameter.name + "'";
   checkIndex(parameter.bucket, p.buckets.size(), "bucket of " + where);

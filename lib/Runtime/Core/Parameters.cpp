@@ -298,7 +298,7 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
               else
                 PartValues(values, part, shard).read(*parameter, at, stop, piece.data());
             }
-            eachRun(part, shard, at, stop, [&](int64_t first, int64_t element, int64_t count) {
+            eachRun(*parameter, part, shard, at, stop, [&](int64_t first, int64_t element, int64_t count) {
               std::memcpy(whole.data() + first * size, mine + (element - at) * size, count * size);
             });
           }

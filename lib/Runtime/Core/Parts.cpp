@@ -12,7 +12,11 @@ namespace dsopt::runtime {
 static constexpr int64_t kWindow = 16 * kHashedBytes;
 
 void PartValues::read(const Parameter &parameter, int64_t begin, int64_t end, char *target) {
-  int64_t size = elementBytes(parameter.type);
+  int64_t size = elementBytes(parameter.type), padding = 0;
+  if (begin < end)
+    padding = std::clamp<int64_t>(elementAt(end - 1) + 1 - elementsOf(parameter), 0, end - begin);
+  end -= padding;
+  std::memset(target + (end - begin) * size, 0, padding * size);
   while (begin < end) {
     // Runs that are less than a chunk apart.
     int64_t first = elementAt(begin), last = first, stop = begin, runs = 0;
@@ -31,7 +35,7 @@ void PartValues::read(const Parameter &parameter, int64_t begin, int64_t end, ch
     } else {
       between.resize((last - first) * size);
       values.read(parameter, first, last, between.data());
-      eachRun(part, shard, begin, stop, [&](int64_t from, int64_t at, int64_t count) {
+      eachRun(parameter, part, shard, begin, stop, [&](int64_t from, int64_t at, int64_t count) {
         std::memcpy(target + (at - begin) * size, between.data() + (from - first) * size, count * size);
       });
     }

@@ -1,7 +1,8 @@
 //===- Parts.h - which elements of a parameter a part has -------*- C++ -*-===//
 //
 // Elements of a part are numbered as the bucket has them, those of a parameter as its file has them. A tile
-// has elements that follow each other; a tensor shard has runs, of each rank along tp others.
+// has elements that follow each other; a tensor shard has runs, of each rank along tp others. Where shards
+// are not equal, the last one's elements from the parameter's end on are padding: zeros that no file has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,12 +31,15 @@ inline int64_t elementOf(const Part &part, int64_t shard, int64_t element) {
 }
 
 /// Elements [begin, end) of a part as elements of the parameter that follow each other: body(the first of the
-/// parameter's, the first of the part's, how many).
+/// parameter's, the first of the part's, how many). Padding is left out.
 template <typename Body>
-void eachRun(const Part &part, int64_t shard, int64_t begin, int64_t end, Body body) {
+void eachRun(const Parameter &parameter, const Part &part, int64_t shard, int64_t begin, int64_t end,
+             Body body) {
   for (int64_t count; begin < end; begin += count) {
     count = part.isShard() ? std::min(part.run - begin % part.run, end - begin) : end - begin;
-    body(elementOf(part, shard, begin), begin, count);
+    int64_t first = elementOf(part, shard, begin), there = std::min(count, elementsOf(parameter) - first);
+    if (there > 0)
+      body(first, begin, there);
   }
 }
 
@@ -44,7 +48,7 @@ class PartValues {
 public:
   PartValues(ParameterValues &values, const Part &part, int64_t shard)
       : values(values), part(part), shard(shard) {}
-  /// Elements [begin, end) of the part, in the type of the parameter.
+  /// Elements [begin, end) of the part, in the type of the parameter; zeros for padding.
   void read(const Parameter &parameter, int64_t begin, int64_t end, char *target);
   int64_t elementAt(int64_t element) const { return elementOf(part, shard, element); }
 

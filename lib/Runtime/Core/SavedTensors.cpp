@@ -233,7 +233,7 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
     /// Elements [begin, end) of the part, which this rank writes, or of a shard those of its number along tp.
     auto add = [&](int64_t begin, int64_t end, int64_t dpRank) {
       for (int64_t shard = 0; shard < countShards(program, part); ++shard)
-        eachRun(part, shard, begin, end, [&](int64_t first, int64_t element, int64_t count) {
+        eachRun(tensor, part, shard, begin, end, [&](int64_t first, int64_t element, int64_t count) {
           segments.push_back({held.tensor, tensor.offset + first * size,
                               tensor.offset + (first + count) * size,
                               program.rankAt(held.position, dpRank, shard), i, element});

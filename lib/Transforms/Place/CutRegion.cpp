@@ -2,6 +2,8 @@
 
 #include "CutRegion.h"
 
+#include "dsopt/Interfaces/Interfaces.h"
+
 #include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
 
 using namespace mlir;
@@ -45,6 +47,8 @@ std::optional<ShardCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t>
   std::optional<Segment> segment = segmentOf(from, to, cut.dim);
   if (!segment)
     return std::nullopt;
+  if (segment->end - segment->begin == 1 && segment->otherEnd - segment->otherBegin == 1)
+    return ShardCut{segment->otherBegin, cut.parts};
   int64_t parts = cut.parts;
   for (int64_t dim = segment->begin; dim < cut.dim; ++dim)
     parts *= from[dim];
@@ -70,18 +74,42 @@ std::optional<ShardCut> CutRegion::cutOf(Value value) const {
   return it == cuts.end() ? std::nullopt : std::optional(it->second);
 }
 
+bool CutRegion::failUndivided(int64_t size, int64_t parts) {
+  why = (Twine(size) + (parts > 1 ? " in " + Twine(parts) + " parts" : Twine()) + " are not divided by " +
+         Twine(shards))
+            .str();
+  return false;
+}
+
+bool CutRegion::isPadded(Value value) const {
+  std::optional<ShardCut> cut = cutOf(value);
+  return cut && cut->parts == 1 && shapeOf(value)[cut->dim] % shards != 0;
+}
+
+/// Whether zeros of a parameter behind the last element stay finite numbers that nothing else sees: what
+/// ends there does not read them, and the gradients that lead back are zeros.
+bool CutRegion::acceptsPadding(Operation *op) const {
+  // A parameter has its padding at the end.
+  if (auto read = dyn_cast<graph::ReadOp>(op))
+    return cutOf(read)->dim == 0;
+  if (auto division = dyn_cast<graph::DivOp>(op))
+    return !cutOf(division.getRhs());
+  return reducingOps.contains(op) ||
+         (!sumOps.contains(op) &&
+          isa<graph::MatMulOp, graph::AddOp, graph::SubOp, graph::MulOp, graph::TanhOp, graph::CastOp,
+              graph::RoundToOp, graph::TransposeOp, graph::ReshapeOp, graph::ConstantOp>(op));
+}
+
 bool CutRegion::assign(Value value, ShardCut cut) {
   auto [it, isNew] = cuts.try_emplace(value, cut);
   Operation *op = value.getDefiningOp();
   if (!isNew)
     return it->second == cut || fail(op ? op : *value.user_begin(), "would be cut in two ways");
   int64_t size = shapeOf(value)[cut.dim];
-  if (size % cut.parts || (size / cut.parts) % shards) {
-    why = (Twine(size) + (cut.parts > 1 ? " in " + Twine(cut.parts) + " parts" : Twine()) +
-           " are not divided by " + Twine(shards))
-              .str();
-    return false;
-  }
+  bool isDivided = size % cut.parts == 0 && size / cut.parts % shards == 0;
+  // Padding is of the last shard alone, which has something else, too.
+  if (!isDivided && (cut.parts > 1 || (shards - 1) * elementsOfShard(size, cut, shards) >= size))
+    return failUndivided(size, cut.parts);
   if (!op) {
     why = "an input would be cut";
     return false;
@@ -100,13 +128,16 @@ bool CutRegion::grow(Value value, ShardCut cut) {
     ops.insert(op);
     if (!visit(op))
       return false;
+    for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
+      if (isPadded(value) && !acceptsPadding(op))
+        return failUndivided(shapeOf(value)[cutOf(value)->dim], 1);
   }
   return true;
 }
 
 bool CutRegion::visit(Operation *op) {
-  if (isa<graph::ReadOp>(op))
-    return true;
+  if (auto read = dyn_cast<graph::ReadOp>(op))
+    return visitRead(read);
   if (auto constant = dyn_cast<graph::ConstantOp>(op))
     return isa<SplatElementsAttr>(constant.getValue()) || fail(op, "is a constant that would be cut");
   if (op->hasTrait<OpTrait::IsTerminator>()) {
@@ -118,6 +149,13 @@ bool CutRegion::visit(Operation *op) {
   if (auto slice = dyn_cast<graph::SliceOp>(op))
     return visitSlice(slice);
   return visitLoops(op);
+}
+
+/// A parameter has one cut for all that read it.
+bool CutRegion::visitRead(graph::ReadOp op) {
+  ShardCut cut = *cutOf(op);
+  return llvm::all_of(reads->lookup(op.getStateAttr()),
+                      [&](graph::ReadOp other) { return assign(other, cut); });
 }
 
 bool CutRegion::visitReshape(graph::ReshapeOp op) {
@@ -147,6 +185,20 @@ bool CutRegion::visitSlice(graph::SliceOp op) {
   return forward ? assign(result, {cut.dim, taken / unit}) : assign(input, {cut.dim, size / unit});
 }
 
+/// Whether the operation makes its results of shards of the one operand that is cut.
+bool CutRegion::canReduce(Operation *op) const {
+  auto reduction = dyn_cast<ShardedReductionOpInterface>(op);
+  std::optional<unsigned> cutOperand;
+  for (OpOperand &operand : op->getOpOperands())
+    if (cutOf(operand.get())) {
+      if (cutOperand)
+        return false;
+      cutOperand = operand.getOperandNumber();
+    }
+  return reduction && cutOperand &&
+         reduction.canReduceShards(*cutOperand, cutOf(op->getOperand(*cutOperand))->dim);
+}
+
 bool CutRegion::visitLoops(Operation *op) {
   auto loops = dyn_cast<shard::ShardingInterface>(op);
   if (!loops)
@@ -169,9 +221,12 @@ bool CutRegion::visitLoops(Operation *op) {
   if (types[*loop] == utils::IteratorType::reduction) {
     unsigned before = llvm::count(ArrayRef(types).take_front(*loop), utils::IteratorType::reduction);
     bool isFloat = isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()));
-    if (kinds[before] != ReductionKind::Sum || !isFloat || op->getNumResults() != 1)
+    if (kinds[before] == ReductionKind::Sum && isFloat && op->getNumResults() == 1)
+      sumOps.insert(op);
+    else if (parts == 1 && canReduce(op))
+      reducingOps.insert(op);
+    else
       return fail(op, "sees whole what would be cut");
-    sumOps.insert(op);
   }
   for (auto [value, map] : llvm::zip_equal(values, maps))
     for (auto [dim, expr] : llvm::enumerate(map.getResults()))

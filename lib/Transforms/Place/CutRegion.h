@@ -27,9 +27,17 @@ struct ShardCut {
   bool operator!=(const ShardCut &other) const { return !(*this == other); }
 };
 
+/// Elements of a shard along a cut: where shards are not equal, the last one has some that the whole has not.
+inline int64_t elementsOfShard(int64_t whole, ShardCut cut, int64_t shards) {
+  return (whole / cut.parts + shards - 1) / shards * cut.parts;
+}
+
+/// The reads of each parameter.
+using ParameterReads = llvm::DenseMap<mlir::Attribute, llvm::SmallVector<graph::ReadOp>>;
+
 class CutRegion {
 public:
-  explicit CutRegion(int64_t shards) : shards(shards) {}
+  CutRegion(int64_t shards, const ParameterReads &reads) : shards(shards), reads(&reads) {}
 
   /// Whether all that `value`, cut like this, leads to can be cut.
   bool grow(mlir::Value value, ShardCut cut);
@@ -43,21 +51,30 @@ public:
   std::optional<ShardCut> cutOf(mlir::Value value) const;
   /// Whether shards of the operation compute pieces of its whole result.
   bool sums(mlir::Operation *op) const { return sumOps.contains(op); }
-  bool hasSums() const { return !sumOps.empty(); }
+  /// Whether it says itself how shards make its whole results (ShardedReductionOpInterface).
+  bool reduces(mlir::Operation *op) const { return reducingOps.contains(op); }
+  bool hasEnds() const { return !sumOps.empty() || !reducingOps.empty(); }
 
 private:
   bool assign(mlir::Value value, ShardCut cut);
   bool visit(mlir::Operation *op);
+  /// Whether the shards of a value are unequal.
+  bool isPadded(mlir::Value value) const;
+  bool acceptsPadding(mlir::Operation *op) const;
+  bool failUndivided(int64_t size, int64_t parts);
+  bool visitRead(graph::ReadOp op);
   bool visitReshape(graph::ReshapeOp op);
   bool visitSlice(graph::SliceOp op);
+  bool canReduce(mlir::Operation *op) const;
   bool visitLoops(mlir::Operation *op);
   bool fail(mlir::Operation *op, const llvm::Twine &reason);
 
   int64_t shards;
+  const ParameterReads *reads;
   std::string why;
   llvm::SmallVector<int64_t> wished;
   llvm::SetVector<mlir::Operation *> ops;
-  llvm::DenseSet<mlir::Operation *> sumOps;
+  llvm::DenseSet<mlir::Operation *> sumOps, reducingOps;
   llvm::DenseMap<mlir::Value, ShardCut> cuts;
   std::deque<mlir::Operation *> open;
 };

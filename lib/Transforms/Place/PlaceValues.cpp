@@ -28,29 +28,39 @@ struct Candidate {
   const ChosenCut *asked = nullptr; ///< null: the compiler found it
 };
 
+/// A routine that is taken apart, out of its block, and its parts there.
+struct Composite {
+  Operation *op;
+  SmallVector<Value> operands, results;
+  SmallVector<Operation *> parts;
+};
+
 struct PlaceValues : public dsopt::impl::PlaceValuesBase<PlaceValues> {
   using PlaceValuesBase::PlaceValuesBase;
   void runOnOperation() override;
 
 private:
-  std::optional<CutRegion> cutFrom(ArrayRef<Value> values, int64_t dim, std::string &reason);
-  std::string refuse(const CutRegion &region);
+  std::optional<CutRegion> cutFrom(Value value, int64_t dim, std::string &reason);
   LogicalResult cutAsAsked();
   LogicalResult cutAsAsked(graph::ParameterOp parameter, const ChosenCut &asked);
   LogicalResult checkAsked(const Candidate &candidate);
-  void findCandidates(std::string &reason);
   std::string refuseAsked(const CutRegion &region);
-  std::vector<CutRegion> chooseRegions(std::string &reason);
+  bool tryToCut(Operation *op);
+  void tryParts(Operation *op);
+  void putTogether(Composite &composite);
+  std::vector<CutRegion> chooseRegions();
+  void sayUncut(graph::ReadOp read, const Twine &reason) { parameterAt(read).setUncut(reason.str()); }
   graph::ParameterOp parameterAt(graph::ReadOp read) {
     return symbols->lookup<graph::ParameterOp>(read.getState());
   }
 
   func::FuncOp forward;
-  std::optional<SymbolTable> symbols;
   ChosenCuts chosen;
   std::vector<Candidate> candidates; ///< those that are asked for first
-  /// Reads of each parameter.
-  llvm::DenseMap<Attribute, SmallVector<graph::ReadOp>> reads;
+  std::vector<Composite> composites;
+  std::string reason = "it has no product with a parameter"; ///< why the last one was not cut
+  ParameterReads reads;
+  std::optional<SymbolTable> symbols;
 };
 } // namespace
 
@@ -62,27 +72,17 @@ static graph::ReadOp parameterOf(Value value) {
   return dyn_cast_or_null<graph::ReadOp>(op);
 }
 
-/// Why a region that loops would permit is not cut, empty if it may be.
-std::string PlaceValues::refuse(const CutRegion &region) {
-  if (!region.hasSums())
-    return "what is cut is never summed";
-  for (Operation *op : region.operations()) {
-    auto read = dyn_cast<graph::ReadOp>(op);
-    if (!read)
-      continue;
-    for (graph::ReadOp other : reads[read.getStateAttr()])
-      if (region.cutOf(other) != region.cutOf(read))
-        return ("parameter '" + parameterAt(read).getModelName() + "' is read whole elsewhere").str();
-  }
-  return "";
-}
-
-/// The parameter of a product that is one's alone, and the dimension of the result that its columns are.
-struct Columns {
+namespace {
+/// Where a cut may begin.
+struct Start {
   graph::ReadOp parameter;
+  Value value;
   int64_t dim = 0;
 };
-static std::optional<Columns> columnsOf(Operation *op) {
+} // namespace
+
+/// At the parameter of a product that is one's alone, and the dimension of the result that its columns are.
+static std::optional<Start> columnsOf(Operation *op) {
   auto loops = dyn_cast<shard::ShardingInterface>(op);
   if (!isa<ProductOpInterface>(op) || !loops || op->getNumOperands() < 2)
     return std::nullopt;
@@ -99,25 +99,41 @@ static std::optional<Columns> columnsOf(Operation *op) {
       auto others = llvm::make_filter_range(llvm::seq(size_t(op->getNumOperands())),
                                             [number = number](size_t other) { return other != number; });
       if (types[loop] == utils::IteratorType::parallel && has(number) && llvm::none_of(others, has))
-        return Columns{read, (int64_t)dim};
+        return Start{read, op->getResult(0), (int64_t)dim};
     }
   }
   return std::nullopt;
 }
 
-/// The region of a cut of values that belong together.
-std::optional<CutRegion> PlaceValues::cutFrom(ArrayRef<Value> values, int64_t dim, std::string &reason) {
+/// A table that a micro-batch takes more than this share of stays whole: more would travel than is saved.
+constexpr int64_t kTakenShare = 4;
+
+/// At a parameter of which an operation sees a dimension whole, but could make its results of shards.
+static std::optional<Start> tableOf(Operation *op) {
+  auto reduction = dyn_cast<ShardedReductionOpInterface>(op);
+  if (!reduction)
+    return std::nullopt;
+  for (OpOperand &operand : op->getOpOperands())
+    if (graph::ReadOp read = parameterOf(operand.get()))
+      for (int64_t dim : llvm::seq(cast<RankedTensorType>(operand.get().getType()).getRank()))
+        if (reduction.canReduceShards(operand.getOperandNumber(), dim))
+          return Start{read, operand.get(), dim};
+  return std::nullopt;
+}
+
+/// The region of a cut that begins with a value's dimension.
+std::optional<CutRegion> PlaceValues::cutFrom(Value value, int64_t dim, std::string &reason) {
   SmallVector<int64_t> open{1};
   llvm::SmallDenseSet<int64_t> tried;
   while (!open.empty()) {
     int64_t parts = open.pop_back_val();
     if (!tried.insert(parts).second)
       continue;
-    CutRegion region(shards);
-    if (llvm::all_of(values, [&](Value value) { return region.grow(value, {dim, parts}); })) {
-      reason = refuse(region);
-      if (reason.empty())
+    CutRegion region(shards, reads);
+    if (region.grow(value, {dim, parts})) {
+      if (region.hasEnds())
         return region;
+      reason = "what is cut is never summed";
       continue;
     }
     reason = region.reason();
@@ -149,16 +165,14 @@ LogicalResult PlaceValues::cutAsAsked(graph::ParameterOp parameter, const Chosen
            << asked.by << ": parameter '" << parameter.getModelName() << "' cannot be cut along dimension "
            << turnedDim(parameter, *asked.dim) << ": ";
   };
-  SmallVector<graph::ReadOp> &own = reads[FlatSymbolRefAttr::get(parameter.getSymNameAttr())];
+  SmallVector<graph::ReadOp> own = reads.lookup(FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
   if (own.empty())
     return refuse() << "nothing reads it";
   // With another that was asked for before.
   for (const Candidate &candidate : candidates)
     if (std::optional<ShardCut> cut = candidate.region.cutOf(own.front()); cut && cut->dim == *asked.dim)
       return success();
-  std::string reason;
-  SmallVector<Value> values(llvm::map_range(own, [](graph::ReadOp read) -> Value { return read; }));
-  std::optional<CutRegion> region = cutFrom(values, *asked.dim, reason);
+  std::optional<CutRegion> region = cutFrom(own.front(), *asked.dim, reason);
   if (!region)
     return refuse() << reason;
   for (const Candidate &other : candidates)
@@ -198,34 +212,76 @@ std::string PlaceValues::refuseAsked(const CutRegion &region) {
   return "";
 }
 
-/// All that cuts of a product's columns lead to.
-void PlaceValues::findCandidates(std::string &reason) {
-  for (Operation &product : forward.front()) {
-    std::optional<Columns> columns = columnsOf(&product);
-    if (!columns) {
-      // What a routine multiplies inside has no loops of its own.
-      for (Value operand : product.getOperands())
-        if (graph::ReadOp read = parameterOf(operand);
-            read && isa<ProductOpInterface>(product) && !isa<shard::ShardingInterface>(product))
-          parameterAt(read).setUncut(
-              ("'" + product.getName().getStringRef() + "' says no loops that could be cut").str());
-      continue;
-    }
-    Value result = product.getResult(0);
-    if (llvm::any_of(candidates, [&](const Candidate &candidate) {
-          std::optional<ShardCut> cut = candidate.region.cutOf(result);
-          return cut && cut->dim == columns->dim;
-        }))
-      continue;
-    std::optional<CutRegion> region = cutFrom(result, columns->dim, reason);
-    if (region)
-      if (reason = refuseAsked(*region); !reason.empty())
-        region.reset();
-    if (region)
-      candidates.push_back({std::move(*region), columns->parameter});
-    else
-      parameterAt(columns->parameter).setUncut(reason);
+/// Whether an operation begins a region, or is in one that it would begin.
+bool PlaceValues::tryToCut(Operation *op) {
+  std::optional<Start> start = columnsOf(op);
+  bool isTable = !start && (start = tableOf(op));
+  if (!start)
+    return false;
+  if (llvm::any_of(candidates, [&](const Candidate &candidate) {
+        std::optional<ShardCut> cut = candidate.region.cutOf(start->value);
+        return cut && cut->dim == start->dim;
+      }))
+    return true;
+  if (isTable && graph::numElements(start->value.getType()) <
+                     kTakenShare * graph::numElements(op->getResult(0).getType())) {
+    sayUncut(start->parameter,
+             "'" + op->getName().getStringRef() + "' takes more than a quarter of its elements");
+    return false;
   }
+  std::optional<CutRegion> region = cutFrom(start->value, start->dim, reason);
+  if (region)
+    if (reason = refuseAsked(*region); !reason.empty())
+      region.reset();
+  if (!region) {
+    sayUncut(start->parameter, reason);
+    return false;
+  }
+  candidates.push_back({std::move(*region), start->parameter});
+  return true;
+}
+
+/// What a routine multiplies inside has no loops of its own: its parts may have.
+void PlaceValues::tryParts(Operation *op) {
+  auto composite = dyn_cast<DecomposableOpInterface>(op);
+  if (!composite) {
+    for (Value operand : op->getOperands())
+      if (graph::ReadOp read = parameterOf(operand))
+        sayUncut(read, "'" + op->getName().getStringRef() + "' says no loops that could be cut");
+    return;
+  }
+  Operation *before = op->getPrevNode();
+  OpBuilder builder(op);
+  SmallVector<Value> results = composite.decompose(builder);
+  SmallVector<Operation *> parts;
+  for (Operation *part = before ? before->getNextNode() : &op->getBlock()->front(); part != op;
+       part = part->getNextNode())
+    parts.push_back(part);
+  for (Operation *part : parts)
+    if (Attribute block = op->getAttr(graph::kBlockAttr))
+      part->setAttr(graph::kBlockAttr, block);
+  op->replaceAllUsesWith(results);
+  // What reads the operands no more is not asked.
+  composites.push_back({op, SmallVector<Value>(op->getOperands()), results, parts});
+  op->dropAllReferences();
+  op->remove();
+  if (llvm::none_of(parts, [&](Operation *part) { return tryToCut(part); })) {
+    putTogether(composites.back());
+    composites.pop_back();
+  }
+}
+
+/// None of its parts is cut.
+void PlaceValues::putTogether(Composite &composite) {
+  Operation *op = composite.op;
+  composite.parts.front()->getBlock()->getOperations().insert(
+      std::next(composite.parts.back()->getIterator()), op);
+  for (auto [operand, value] : llvm::zip_equal(op->getOpOperands(), composite.operands))
+    operand.set(value);
+  for (auto [result, part] : llvm::zip_equal(op->getResults(), composite.results))
+    part.replaceAllUsesWith(result);
+  for (Operation *part : llvm::reverse(composite.parts))
+    part->erase();
 }
 
 static std::string inMicroseconds(int64_t picoseconds) {
@@ -233,7 +289,7 @@ static std::string inMicroseconds(int64_t picoseconds) {
 }
 
 /// Those that are asked for, and of the others those that pay most together.
-std::vector<CutRegion> PlaceValues::chooseRegions(std::string &reason) {
+std::vector<CutRegion> PlaceValues::chooseRegions() {
   RegionCosts costs(forward, *symbols, shards);
   CutProblem problem;
   SmallVector<Candidate *> free;
@@ -273,11 +329,20 @@ std::vector<CutRegion> PlaceValues::chooseRegions(std::string &reason) {
     int64_t sums = gain.sums;
     for (unsigned sum : gain.shared)
       sums += problem.sharedCosts[sum];
-    reason = sums < gain.saved ? "it is cut otherwise"
+    reason = sums < gain.saved ? "another cut of what it leads to saves more"
                                : "costs more than it saves: sums of " + inMicroseconds(sums) + ", " +
                                      inMicroseconds(gain.saved) + " saved; -shard cuts it all the same";
     parameterAt(free[number]->parameter).setUncut(reason);
   }
+  // The last first, which may read what others become.
+  for (Composite &composite : llvm::reverse(composites))
+    if (llvm::any_of(composite.parts, [&](Operation *part) {
+          return llvm::any_of(regions,
+                              [&](const CutRegion &region) { return region.operations().contains(part); });
+        }))
+      composite.op->erase();
+    else
+      putTogether(composite);
   Builder builder(&getContext());
   auto keep = [&](StringRef name, int64_t gain) {
     getOperation()->setAttr(name,
@@ -311,12 +376,14 @@ void PlaceValues::runOnOperation() {
   symbols.emplace(module);
   for (auto read : forward.getOps<graph::ReadOp>())
     reads[read.getStateAttr()].push_back(read);
-  std::string reason = "it has no product with a parameter";
   if (failed(cutAsAsked()))
     return signalPassFailure();
   if (!chosen.isComplete())
-    findCandidates(reason);
-  std::vector<CutRegion> regions = chooseRegions(reason);
+    // What one is made of may be put beside it on the way.
+    for (Operation &op : llvm::make_early_inc_range(forward.front()))
+      if (!tryToCut(&op) && isa<ProductOpInterface>(op) && !isa<shard::ShardingInterface>(op))
+        tryParts(&op);
+  std::vector<CutRegion> regions = chooseRegions();
   // A row of a later region may have been tried as columns.
   for (const CutRegion &region : regions)
     for (Operation *op : region.operations())

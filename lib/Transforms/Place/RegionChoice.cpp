@@ -132,7 +132,9 @@ Taken Solver::branch(ArrayRef<unsigned> part, const Paid &paid) {
   auto links = [&](unsigned candidate) {
     return problem.excludes[candidate].size() + problem.gains[candidate].shared.size();
   };
-  auto distance = [&](size_t place) { return std::max(place, part.size() / 2) - std::min(place, part.size() / 2); };
+  auto distance = [&](size_t place) {
+    return std::max(place, part.size() / 2) - std::min(place, part.size() / 2);
+  };
   size_t middle = 0;
   for (size_t place = 1; place < part.size(); ++place)
     if (links(part[place]) > links(part[middle]) ||

@@ -18,7 +18,7 @@ namespace dsopt {
 
 /// What one cut saves and takes, in picoseconds.
 struct CutGain {
-  int64_t saved = 0, sums = 0;       ///< by itself
+  int64_t saved = 0, sums = 0;        ///< by itself
   llvm::SmallVector<unsigned> shared; ///< numbers of sums that others may pay with it
 };
 

@@ -17,30 +17,40 @@ static bool isFloat(Value value) { return isa<FloatType>(getElementTypeOrSelf(va
 RegionCosts::RegionCosts(func::FuncOp forward, const SymbolTable &symbols, int64_t shards) : shards(shards) {
   for (Operation &op : forward.front()) {
     auto read = dyn_cast<graph::ReadOp>(op);
-    bool isSource = read && !symbols.lookup<graph::ParameterOp>(read.getState()).getFrozen();
+    if (read && isFloat(read) && !symbols.lookup<graph::ParameterOp>(read.getState()).getFrozen())
+      trained.insert(read);
     bool follows = llvm::any_of(op.getOperands(), [&](Value operand) { return hasGradient(operand); });
     for (Value result : op.getResults())
-      if ((isSource || follows) && isFloat(result))
+      if ((trained.contains(&op) || follows) && isFloat(result))
         differentiated.insert(result);
     all += timeOf(&op);
   }
 }
 
-/// Of forward and backward: a gradient for each operand takes about as long as the operation.
-int64_t RegionCosts::timeOf(Operation *op) const {
+/// The gradient of each operand takes the flops of the operation. What is made is written once and read once,
+/// which what only names or reshapes values saves.
+int64_t RegionCosts::timeOf(Operation *op, const CutRegion *region) const {
+  // A rank's part of a value's bytes.
+  auto bytesOf = [&](Value value) {
+    double bytes = graph::numBytes(value.getType());
+    return region && region->cutOf(value) ? bytes / shards : bytes;
+  };
+  double memory = kPicoseconds / kAssumedMemoryBytesPerSecond;
+  // To add to a gradient is to read two and write one.
+  if (trained.contains(op))
+    return std::llround(3 * bytesOf(op->getResult(0)) * memory);
   auto costed = dyn_cast<CostedOpInterface>(op);
-  // What only names or reshapes values moves nothing.
   if (!costed || isa<graph::ReadOp, graph::ConstantOp, graph::ReshapeOp>(op))
     return 0;
-  double written = 0;
-  for (Type type : op->getResultTypes())
-    written += graph::numBytes(type);
-  // Each value is written once and read once.
-  double seconds =
-      std::max(costed.getFlops() / kAssumedFlopsPerThread, 2 * written / kAssumedMemoryBytesPerSecond);
-  int64_t gradients =
-      llvm::count_if(op->getOperands(), [&](Value operand) { return hasGradient(operand); });
-  return std::llround(seconds * kPicoseconds) * (1 + gradients);
+  double flops = costed.getFlops() * kPicoseconds / kAssumedFlopsPerThread / (region ? shards : 1),
+         written = 0;
+  for (Value result : op->getResults())
+    written += bytesOf(result);
+  double time = std::max(flops, 2 * written * memory);
+  for (Value operand : op->getOperands())
+    if (hasGradient(operand))
+      time += std::max(flops, 2 * bytesOf(operand) * memory);
+  return std::llround(time);
 }
 
 /// Of a sum over all shards, a rank each: a rank sends its share of slices there and back, and adds those of
@@ -55,10 +65,10 @@ CutGain RegionCosts::gainOf(const CutRegion &region) {
   CutGain gain;
   llvm::SmallDenseSet<unsigned> shared;
   for (Operation *op : region.operations()) {
-    int64_t time = timeOf(op);
-    gain.saved += time - time / shards;
-    if (region.sums(op))
-      gain.sums += sumTime(op->getResult(0).getType());
+    gain.saved += timeOf(op) - timeOf(op, &region);
+    if (region.sums(op) || region.reduces(op))
+      for (Type type : op->getResultTypes())
+        gain.sums += sumTime(type);
     for (Value operand : op->getOperands()) {
       if (region.cutOf(operand) || !hasGradient(operand))
         continue;

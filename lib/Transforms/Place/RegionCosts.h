@@ -27,11 +27,13 @@ public:
   llvm::ArrayRef<int64_t> shared() const { return sharedCosts; }
 
 private:
-  int64_t timeOf(mlir::Operation *op) const;
+  /// Of an operation's forward and backward on one rank: whole, or as a region cuts it.
+  int64_t timeOf(mlir::Operation *op, const CutRegion *region = nullptr) const;
   int64_t sumTime(mlir::Type type) const;
   bool hasGradient(mlir::Value value) const { return differentiated.contains(value); }
 
   int64_t shards, all = 0;
+  llvm::DenseSet<mlir::Operation *> trained;  ///< reads of parameters that have gradients
   llvm::DenseSet<mlir::Value> differentiated; ///< values whose gradients backward computes
   llvm::DenseMap<std::pair<mlir::Value, mlir::Attribute>, unsigned> sharedNumbers;
   llvm::SmallVector<int64_t> sharedCosts;

@@ -2,6 +2,11 @@
 
 #include "ShardWriter.h"
 
+#include "dsopt/Dialect/Graph/Constants.h"
+#include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Runtime/Scalars.h"
+
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -31,7 +36,7 @@ ShardWriter::ShardWriter(ModuleOp module, int64_t shards, int64_t ranks)
 RankedTensorType ShardWriter::local(Type type, ShardCut cut) const {
   auto tensor = cast<RankedTensorType>(type);
   SmallVector<int64_t> shape(tensor.getShape());
-  shape[cut.dim] /= shards;
+  shape[cut.dim] = elementsOfShard(shape[cut.dim], cut, shards);
   return RankedTensorType::get(shape, tensor.getElementType());
 }
 
@@ -53,8 +58,8 @@ graph::RunsAttr ShardWriter::runsOf(RankedTensorType whole, ShardCut cut) const 
   int64_t inner = 1;
   for (int64_t size : whole.getShape().drop_front(cut.dim + 1))
     inner *= size;
-  int64_t stride = whole.getDimSize(cut.dim) / cut.parts * inner, length = stride / shards;
-  return graph::RunsAttr::get(builder.getContext(), length, stride, mine * length);
+  int64_t length = elementsOfShard(whole.getDimSize(cut.dim), cut, shards) / cut.parts * inner;
+  return graph::RunsAttr::get(builder.getContext(), length, shards * length, mine * length);
 }
 
 /// The shards of a parameter, each a parameter: which elements of the whole a rank's have follows from the
@@ -127,8 +132,49 @@ static void sliceShard(graph::SliceOp slice, int64_t dim, int64_t shards) {
   slice.setSizes(cast<RankedTensorType>(slice.getType()).getShape());
 }
 
+/// Operations behind `before` are of the block that `op` is of.
+static void setBlocks(Operation *before, Operation *op) {
+  if (Attribute block = op->getAttr(graph::kBlockAttr))
+    for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front(); made != op;
+         made = made->getNextNode())
+      made->setAttr(graph::kBlockAttr, block);
+}
+
+Value ShardWriter::numberOf(Operation *op, int64_t shard, Type integer) {
+  // Also where one rank has all shards: programs of all degrees have the same kernels.
+  Value context = graph::getOrAddContext(op->getParentOfType<func::FuncOp>());
+  Location loc = op->getLoc();
+  Value rank = graph::SliceOp::create(builder, loc, context, ArrayRef<int64_t>{DSOPT_TENSOR_RANK},
+                                      ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1});
+  if (!integer.isInteger(32))
+    rank = graph::CastOp::create(builder, loc, RankedTensorType::get({1}, integer), rank);
+  Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, integer, mine));
+  return graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));
+}
+
+void ShardWriter::writeReduction(Operation *op) {
+  Operation *before = op->getPrevNode();
+  OperandShards all;
+  all.count = shards;
+  for (Value operand : op->getOperands()) {
+    all.operands.push_back(operandOf(op, operand));
+    if (std::optional<ShardCut> cut = region->cutOf(operand)) {
+      auto type = cast<RankedTensorType>(operand.getType());
+      all.whole = type.getDimSize(cut->dim);
+      all.each = local(type, *cut).getDimSize(cut->dim);
+    }
+  }
+  all.number = [&](int64_t shard, Type integer) { return numberOf(op, shard, integer); };
+  all.add = [&](ValueRange pieces) { return addPieces(builder, op->getLoc(), pieces, axes); };
+  SmallVector<Value> results = cast<ShardedReductionOpInterface>(op).reduceShards(builder, all);
+  setBlocks(before, op);
+  op->replaceAllUsesWith(results);
+}
+
 void ShardWriter::writeOp(Operation *op) {
   builder.setInsertionPoint(op);
+  if (region->reduces(op))
+    return writeReduction(op);
   SmallVector<Shards> operands =
       llvm::map_to_vector(op->getOperands(), [&](Value operand) { return operandOf(op, operand); });
   Shards pieces;
@@ -162,8 +208,6 @@ void ShardWriter::writeOp(Operation *op) {
 void ShardWriter::writeSum(Operation *op, const Shards &pieces) {
   Operation *before = op->getPrevNode();
   Value sum = addPieces(builder, op->getLoc(), pieces, axes);
-  if (Attribute block = op->getAttr(graph::kBlockAttr))
-    for (Operation *made = before->getNextNode(); made != op; made = made->getNextNode())
-      made->setAttr(graph::kBlockAttr, block);
+  setBlocks(before, op);
   op->getResult(0).replaceAllUsesWith(sum);
 }

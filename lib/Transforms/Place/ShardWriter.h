@@ -28,6 +28,9 @@ private:
   void writeOp(mlir::Operation *op);
   void writeRead(graph::ReadOp read);
   void writeSum(mlir::Operation *op, const Shards &pieces);
+  void writeReduction(mlir::Operation *op);
+  /// The number of a shard of this rank among all, [1], where `op` is.
+  mlir::Value numberOf(mlir::Operation *op, int64_t shard, mlir::Type integer);
   Shards operandOf(mlir::Operation *op, mlir::Value value);
   llvm::ArrayRef<graph::ParameterOp> parametersOf(graph::ReadOp read, ShardCut cut);
   /// Which elements of a whole value the first shard of the first rank has, and those of others.

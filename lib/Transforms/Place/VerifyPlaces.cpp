@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Place/Passes.h"
 
 namespace dsopt {
@@ -54,6 +56,11 @@ struct VerifyPlaces : public dsopt::impl::VerifyPlacesBase<VerifyPlaces> {
 bool PlaceVerifier::isSource(Operation *op) {
   if (auto read = dyn_cast<graph::ReadOp>(op))
     return isShard(read.getState());
+  if (auto slice = dyn_cast<graph::SliceOp>(op)) {
+    auto argument = dyn_cast<BlockArgument>(slice.getInput());
+    return argument && graph::isContext(argument) && slice.getStarts()[0] <= DSOPT_TENSOR_RANK &&
+           slice.getStarts()[0] + slice.getType().getDimSize(0) > DSOPT_TENSOR_RANK;
+  }
   auto dropout = dyn_cast<graph::DropoutOp>(op);
   return dropout && dropout.getRuns();
 }

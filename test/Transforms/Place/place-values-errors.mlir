@@ -29,10 +29,10 @@ module {
 
 // -----
 
-// A parameter that is read whole elsewhere.
+// A parameter that something else sees whole.
 module {
   graph.parameter @w : tensor<4x4xf32> from "m" at 0 bytes 64
-  // expected-error@+1 {{parameter 'w' is read whole elsewhere}}
+  // expected-error@+1 {{could cut (-tp, -tensor-shards): 'graph.softmax' sees whole what would be cut}}
   func.func @forward(%x: tensor<2x4xf32>) -> tensor<f32> {
     %table = graph.read @w {graph.block = 0 : i64} : tensor<4x4xf32>
     %p = graph.softmax %table {axis = 1 : i64, graph.block = 0 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>

@@ -10,6 +10,8 @@ namespace dsopt::graph {
 /// Attaches upstream's ShardingInterface (loops, their kinds and indexing maps), which
 /// `sharding-propagation` and `shard-partition` read.
 void registerShardings(mlir::DialectRegistry &registry);
+/// Attaches ShardedReductionOpInterface.
+void registerShardedReductions(mlir::DialectRegistry &registry);
 } // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_SHARDING_H
