@@ -2,7 +2,10 @@
 
 #include "ShardingPlan.h"
 
+#include "dsopt/Analysis/Exec/Parts.h"
+#include "dsopt/Analysis/Exec/Traffic.h"
 #include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/AssumedRates.h"
 #include "dsopt/Interfaces/Options.h"
@@ -21,10 +24,6 @@ static std::optional<int64_t> cutOf(graph::ParameterOp whole, graph::ParameterOp
     if (std::get<0>(sizes) != std::get<1>(sizes))
       return dim;
   return std::nullopt;
-}
-
-llvm::StringRef ShardingPlan::Sums::reason() const {
-  return phase == Phase::F ? "pieces of what is summed over the cut" : "gradients of what all shards read";
 }
 
 static std::vector<ShardingPlan::Parameter> placedParameters(ModuleOp module) {
@@ -51,24 +50,35 @@ static std::vector<ShardingPlan::Parameter> placedParameters(ModuleOp module) {
   return placed;
 }
 
-/// In order of blocks; those of a step.
+/// Sums follow the run that makes their pieces.
 static std::vector<ShardingPlan::Sums> sumsOf(ModuleOp module) {
+  SmallVector<exec::ProgramOp> programs = exec::getStepPrograms(module);
+  bool computesAgain = options::recompute(module) != "none";
+  SymbolTable symbols(module);
   std::map<std::pair<int64_t, Phase>, ShardingPlan::Sums> found;
-  Grid grid = dist::getGrid(module);
-  int64_t microBatches = options::micro_batches(module).value_or(1);
-  for (auto function : module.getOps<func::FuncOp>()) {
-    std::optional<Phase> phase = graph::getPhase(function);
-    auto block = function->getAttrOfType<IntegerAttr>(graph::kBlockAttr);
-    if (!phase || !block || phase == Phase::E)
-      continue;
-    function.walk([&](dist::AllReduceOp op) {
-      ShardingPlan::Sums &sums = found[{block.getInt(), *phase}];
-      int64_t ranks = grid.count(op.getAxes().getParts());
-      sums.block = block.getInt();
-      sums.phase = *phase;
-      ++sums.calls;
-      sums.bytes += 2 * (ranks - 1) * graph::numBytes(op.getValue().getType()) / ranks * microBatches;
-    });
+  for (auto [program, traffic] : llvm::zip_equal(programs, collectTraffic(module, programs))) {
+    llvm::DenseMap<Operation *, int64_t> bytes;
+    for (const SentBytes &sent : traffic)
+      if (sent.kind == exec::Traffic::TensorParallel)
+        bytes[sent.action] = sent.bytes;
+    exec::PartAttr part;
+    for (Operation &action : exec::getSchedule(program).getOps()) {
+      if (auto run = dyn_cast<exec::RunOp>(action))
+        part = getPart(run, symbols.lookup(run.getSegment()));
+      auto sent = bytes.find(&action);
+      if (sent == bytes.end() || !part)
+        continue;
+      ShardingPlan::Sums &sums = found[{part.getBlock(), part.getPhase()}];
+      sums.block = part.getBlock();
+      sums.phase = part.getPhase();
+      // Slices are exchanged, and then gathered.
+      sums.calls += isa<exec::GatherOp>(action);
+      sums.bytes += sent->second;
+      sums.reason = part.getPhase() == Phase::F || part.getPhase() == Phase::E
+                        ? "pieces of what is summed over the cut"
+                    : computesAgain ? "gradients of what all shards read, and what is computed again"
+                                    : "gradients of what all shards read";
+    }
   }
   std::vector<ShardingPlan::Sums> all;
   for (auto &[key, sums] : found)
@@ -127,7 +137,7 @@ void dsopt::writeSharding(const ShardingPlan &plan, llvm::json::OStream &json) {
           json.attribute("bytes", sums.bytes);
           json.attribute("block", sums.block);
           json.attribute("phase", stringifyPhase(sums.phase));
-          json.attribute("reason", sums.reason());
+          json.attribute("reason", sums.reason);
         });
     });
     if (plan.cost && plan.bound) {
@@ -168,7 +178,7 @@ static void printSums(const ShardingPlan &plan, llvm::raw_ostream &out) {
   int64_t bytes = 0;
   for (const ShardingPlan::Sums &one : plan.sums) {
     out << llvm::formatv("{0,5}  {1,-5}  {2,4}  {3,18}  {4}\n", one.block, stringifyPhase(one.phase),
-                         one.calls, one.bytes, one.reason());
+                         one.calls, one.bytes, one.reason);
     bytes += one.bytes;
   }
   out << llvm::formatv("a rank sends {0} bytes along tp in a step\n", bytes);

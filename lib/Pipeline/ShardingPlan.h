@@ -27,11 +27,11 @@ struct ShardingPlan {
     std::optional<int64_t> seenDim; ///< of `shape`
     std::string why;                ///< it is whole, where that was tried
   };
-  /// The sums of values in one phase of a block.
+  /// The sums of values in one phase of a block, of a rank in a step.
   struct Sums {
-    int64_t block = 0, calls = 0, bytes = 0; ///< bytes that a rank sends in a step
+    int64_t block = 0, calls = 0, bytes = 0; ///< that it sends
     Phase phase = Phase::F;
-    llvm::StringRef reason() const;
+    llvm::StringRef reason;
   };
 
   int64_t shards = 1, ranks = 1;

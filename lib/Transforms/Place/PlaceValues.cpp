@@ -47,6 +47,7 @@ private:
   std::string refuseAsked(const CutRegion &region);
   bool tryToCut(Operation *op);
   void tryParts(Operation *op);
+  void takeApart(DecomposableOpInterface composite);
   void putTogether(Composite &composite);
   std::vector<CutRegion> chooseRegions();
   void sayUncut(graph::ReadOp read, const Twine &reason) { parameterAt(read).setUncut(reason.str()); }
@@ -142,6 +143,11 @@ std::optional<CutRegion> PlaceValues::cutFrom(Value value, int64_t dim, std::str
   return std::nullopt;
 }
 
+/// What a routine multiplies inside has no loops of its own: its parts may have.
+static bool hidesLoops(Operation *op) {
+  return isa<ProductOpInterface>(op) && !isa<shard::ShardingInterface>(op);
+}
+
 static bool overlap(const CutRegion &a, const CutRegion &b) {
   bool isLess = a.operations().size() < b.operations().size();
   const CutRegion &small = isLess ? a : b, &large = isLess ? b : a;
@@ -172,6 +178,12 @@ LogicalResult PlaceValues::cutAsAsked(graph::ParameterOp parameter, const Chosen
   for (const Candidate &candidate : candidates)
     if (std::optional<ShardCut> cut = candidate.region.cutOf(own.front()); cut && cut->dim == *asked.dim)
       return success();
+  for (Operation &op : llvm::make_early_inc_range(forward.front()))
+    if (auto composite = dyn_cast<DecomposableOpInterface>(op);
+        composite && hidesLoops(&op) && llvm::any_of(op.getOperands(), [&](Value operand) {
+          return llvm::is_contained(own, parameterOf(operand));
+        }))
+      takeApart(composite);
   std::optional<CutRegion> region = cutFrom(own.front(), *asked.dim, reason);
   if (!region)
     return refuse() << reason;
@@ -241,34 +253,36 @@ bool PlaceValues::tryToCut(Operation *op) {
   return true;
 }
 
-/// What a routine multiplies inside has no loops of its own: its parts may have.
-void PlaceValues::tryParts(Operation *op) {
-  auto composite = dyn_cast<DecomposableOpInterface>(op);
-  if (!composite) {
-    for (Value operand : op->getOperands())
-      if (graph::ReadOp read = parameterOf(operand))
-        sayUncut(read, "'" + op->getName().getStringRef() + "' says no loops that could be cut");
-    return;
-  }
-  Operation *before = op->getPrevNode();
+void PlaceValues::takeApart(DecomposableOpInterface composite) {
+  Operation *op = composite, *before = op->getPrevNode();
   OpBuilder builder(op);
   SmallVector<Value> results = composite.decompose(builder);
   SmallVector<Operation *> parts;
   for (Operation *part = before ? before->getNextNode() : &op->getBlock()->front(); part != op;
-       part = part->getNextNode())
-    parts.push_back(part);
-  for (Operation *part : parts)
+       part = part->getNextNode()) {
     if (Attribute block = op->getAttr(graph::kBlockAttr))
       part->setAttr(graph::kBlockAttr, block);
+    parts.push_back(part);
+  }
   op->replaceAllUsesWith(results);
   // What reads the operands no more is not asked.
   composites.push_back({op, SmallVector<Value>(op->getOperands()), results, parts});
   op->dropAllReferences();
   op->remove();
-  if (llvm::none_of(parts, [&](Operation *part) { return tryToCut(part); })) {
+}
+
+void PlaceValues::tryParts(Operation *op) {
+  if (auto composite = dyn_cast<DecomposableOpInterface>(op)) {
+    takeApart(composite);
+    if (llvm::any_of(composites.back().parts, [&](Operation *part) { return tryToCut(part); }))
+      return;
     putTogether(composites.back());
     composites.pop_back();
+    return;
   }
+  for (Value operand : op->getOperands())
+    if (graph::ReadOp read = parameterOf(operand))
+      sayUncut(read, "'" + op->getName().getStringRef() + "' says no loops that could be cut");
 }
 
 /// None of its parts is cut.
@@ -381,7 +395,7 @@ void PlaceValues::runOnOperation() {
   if (!chosen.isComplete())
     // What one is made of may be put beside it on the way.
     for (Operation &op : llvm::make_early_inc_range(forward.front()))
-      if (!tryToCut(&op) && isa<ProductOpInterface>(op) && !isa<shard::ShardingInterface>(op))
+      if (!tryToCut(&op) && hidesLoops(&op))
         tryParts(&op);
   std::vector<CutRegion> regions = chooseRegions();
   // A row of a later region may have been tried as columns.
