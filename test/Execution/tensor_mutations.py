@@ -1,6 +1,6 @@
 """What is wrong with a partitioned module is refused or changes the hash: mutations of modules in dist form, drawn by seed from all pairs of
 a place and a kind. A sum that is dropped, doubled, over other ranks or of something else; a shard of a parameter that is another's, or
-whose runs lie elsewhere; a bucket that is no longer told apart between tensor ranks.
+whose runs lie elsewhere; a bucket that is no longer told apart between tensor ranks; a shard that looks for labels and words elsewhere.
 
 usage: tensor_mutations.py DSOPT [COUNT [SEED]]
 """
@@ -63,6 +63,11 @@ def runs(change):
     return mutate
 
 
+def elsewhere(lines, at):
+    """The number of the micro-batch instead of the place along tp."""
+    return lines[:at] + [lines[at].replace("starts = array<i64: 5>", "starts = array<i64: 3>")] + lines[at + 1 :]
+
+
 def same_bucket(lines, at):
     return lines[:at] + [lines[at].replace(" distinct over [tp]", "")] + lines[at + 1 :]
 
@@ -71,6 +76,7 @@ KINDS = [
     ("dropped", SUM, drop), ("doubled", SUM, double), ("other ranks", SUM, other_ranks), ("other value", SUM, other_value),
     ("the first rank's shard", re.compile(r"graph\.runs<"), runs(lambda length, stride, step: (length, stride, 0))),
     ("other runs", re.compile(r"graph\.runs<"), runs(lambda length, stride, step: (length // 2, stride // 2, step // 2))),
+    ("elsewhere", re.compile(r"starts = array<i64: 5>"), elsewhere),
     ("a bucket of all", re.compile(r" distinct over \[tp\]"), same_bucket),
 ]
 

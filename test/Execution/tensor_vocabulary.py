@@ -87,8 +87,8 @@ class Model:
 with tempfile.TemporaryDirectory() as folder:
     path, data, log, weights = (os.path.join(folder, name) for name in ("model.onnx", "data.npz", "log.jsonl", "weights.safetensors"))
 
-    def train(model, words):
-        execute([dsopt, path, "-run", f"-data={data}", "-steps=3", "-lr=1e-2", "-weight-decay=0.1", "-grad-clip=1", "-global-batch=32", "-micro-batch-size=4",
+    def train(model, words, steps=3):
+        execute([dsopt, path, "-run", f"-data={data}", f"-steps={steps}", "-lr=1e-2", "-weight-decay=0.1", "-grad-clip=1", "-global-batch=32", "-micro-batch-size=4",
                  "-reduction-shards=4", "-accumulate=sharded", "-quiet", f"-log={log}", f"-save-weights={weights}", f"-precision={model.precision}",
                  f"-optimizer={model.rule}", *words.split()])
         return Run(log), safetensors(weights)
@@ -107,6 +107,11 @@ with tempfile.TemporaryDirectory() as folder:
             run, _ = train(model, f"-tensor-shards={model.shards} {words}")
             check(run.hash == one.hash and run.loss_text == one.loss_text,
                   f"seed {seed}, {model}: {words} differs: {run.loss_text} {run.hash}, expected {one.loss_text} {one.hash}")
+        saved = os.path.join(folder, f"saved-{seed}")
+        before, behind = model.random.choice(layouts, 2, replace=False)
+        train(model, f"-tensor-shards={model.shards} {before} -save={saved}", steps=2)
+        run, _ = train(model, f"-tensor-shards={model.shards} {behind} -resume={saved}")
+        check(run.hash == one.hash, f"seed {seed}, {model}: from {before} to {behind}: {run.hash}, expected {one.hash}")
         whole, whole_weights = train(model, "")
         bound = 1e-5 if model.precision == "fp32" else 2e-2
         check(relative(one.losses, whole.losses) < bound, f"seed {seed}, {model}: {one.losses}, of one shard {whole.losses}")

@@ -36,18 +36,19 @@ Parameter parameterOf(const std::string &name, std::vector<int64_t> shape, const
   return parameter;
 }
 
-/// Shard `local` of `mine` on each of `ranks`, of dimension `dim`, within each of `equal` parts of it.
+/// Shard `local` of `mine` on each of `ranks`, of dimension `dim`, within each of `equal` parts of it. Rows
+/// that are not divided are as if there were some more.
 Part shardOf(const Parameter &parameter, size_t dim, int64_t equal, int64_t ranks, int64_t mine,
              int64_t local) {
   int64_t inner = 1, shards = ranks * mine;
   for (size_t i = dim + 1; i < parameter.shape.size(); ++i)
     inner *= parameter.shape[i];
   Part part;
-  part.run = parameter.shape[dim] / (equal * shards) * inner;
+  part.run = (parameter.shape[dim] / equal + shards - 1) / shards * inner;
   part.stride = part.run * shards;
   part.step = part.run * mine;
   part.begin = part.run * local;
-  part.elements = elementsOf(parameter) / shards;
+  part.elements = elementsOf(parameter) / (parameter.shape[dim] * inner) * equal * part.run;
   return part;
 }
 
@@ -77,6 +78,24 @@ TEST(Parts, AShardIsReadFromTheWhole) {
             EXPECT_EQ(values, expected) << ranks << " " << equal << " " << step;
           }
         }
+    }
+}
+
+/// Behind the last row there are zeros, whatever lay there, and nothing is asked of the file.
+TEST(Parts, PaddingIsZeros) {
+  Parameter whole = parameterOf("w", {10, 3});
+  for (int64_t ranks : {1, 2, 4})
+    for (int64_t begin : {0, 2, 5, 7}) {
+      int64_t mine = 4 / ranks;
+      Part part = shardOf(whole, 0, 1, ranks, mine, mine - 1);
+      ASSERT_EQ(part.elements, 9);
+      std::vector<float> values(9, -1.0f);
+      Numbered numbered;
+      PartValues(numbered, part, ranks - 1)
+          .read(whole, begin, 9, reinterpret_cast<char *>(values.data() + begin));
+      for (int64_t i = 0; i < 9; ++i)
+        EXPECT_EQ(values[i], i < begin ? -1.0f : i < 3 ? 27.0f + i : 0.0f) << ranks << " " << begin;
+      EXPECT_EQ(numbered.elements, std::max<int64_t>(3 - begin, 0));
     }
 }
 
@@ -114,8 +133,10 @@ struct Cut {
   int64_t equal;
 };
 constexpr int64_t kShards = 4;
-/// One of more than a chunk, one of odd rows, one of a vector, one whose runs are single elements.
-const Cut kCuts[] = {{{700, 520}, 1, 1}, {{12, 31}, 0, 1}, {{5, 24, 7}, 1, 3}, {{20}, 0, 1}, {{33, 4}, 1, 1}};
+/// One of more than a chunk, one of odd rows, one of a vector, one whose runs are single elements; two that
+/// the shards do not divide.
+const Cut kCuts[] = {{{700, 520}, 1, 1}, {{12, 31}, 0, 1}, {{5, 24, 7}, 1, 3}, {{20}, 0, 1},
+                     {{33, 4}, 1, 1},    {{30, 9}, 0, 1},  {{41}, 0, 1}};
 
 /// A program of whole parameters and shards, with momentum for each, at stage 3 or 1.
 Program shardedProgram(int64_t dp, int64_t tp, bool sliced) {
@@ -175,11 +196,20 @@ Program shardedProgram(int64_t dp, int64_t tp, bool sliced) {
   return program;
 }
 
+/// Zero for padding.
 float valueOf(size_t parameter, int64_t state, int64_t element) {
+  if (element < 0)
+    return 0;
   return static_cast<float>((static_cast<int64_t>(parameter) * 7919 + state * 104729 + element) % 1000003);
 }
 
-/// Each element of what this rank has: its parameter, the state, which of the parameter's it is, where.
+int64_t numberOf(const Parameter &parameter, const Part &part, int64_t shard, int64_t element) {
+  int64_t number = elementOf(part, shard, element);
+  return number < elementsOf(parameter) ? number : -1;
+}
+
+/// Each element of what this rank has: its parameter, the state, which of the parameter's it is (-1: none),
+/// where.
 void eachElement(const Program &program, const RankInfo &info, const Addresses &addresses,
                  const std::function<void(size_t, int64_t, int64_t, float &)> &body) {
   for (size_t i = 0; i < program.parameters.size(); ++i)
@@ -192,7 +222,7 @@ void eachElement(const Program &program, const RankInfo &info, const Addresses &
         auto *values = reinterpret_cast<float *>(addresses.at(Ref{2 * part.bucket + state}));
         for (int64_t e = 0; e < part.elements; ++e)
           if (int64_t at = part.bucket_offset + e - first; at >= 0 && at < count)
-            body(i, state, elementOf(part, tensorRank(info), e), values[at]);
+            body(i, state, numberOf(program.parameters[i], part, tensorRank(info), e), values[at]);
       }
 }
 

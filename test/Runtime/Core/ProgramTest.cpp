@@ -131,6 +131,23 @@ TEST(Program, SaysWhatIsWrong) {
       wrong + "12 elements, in runs of 4 every 16 from 4 on and 8 for each rank" + right);
   EXPECT_EQ(withShards(parts(first + second(R"("begin": 4, "elements": 16)"))),
             wrong + "16 elements, in runs of 0 every 0 from 4 on and 0 for each rank" + right);
+  // The last of four may have padding, but not be padding alone.
+  auto padded = [&](int64_t run) {
+    std::string n = std::to_string(run), each = R"(, "elements": )" + n + R"(, "run": )" + n +
+                                                R"(, "stride": )" + std::to_string(4 * run) +
+                                                R"(, "step": )" + std::to_string(2 * run) + "}";
+    return withShards(parts(R"({"begin": 0)" + each + R"(, {"bucket_offset": 32, "begin": )" + n + each));
+  };
+  EXPECT_EQ(padded(16), "");
+  EXPECT_EQ(padded(21), "");
+  EXPECT_EQ(padded(22), "program table: shard 0 of parameter 'w' has 22 elements, in runs of 22 every 88 "
+                        "from 0 on and 44 for each "
+                        "rank" +
+                            right);
+  EXPECT_EQ(padded(15), "program table: shard 0 of parameter 'w' has 15 elements, in runs of 15 every 60 "
+                        "from 0 on and 30 for each "
+                        "rank" +
+                            right);
   EXPECT_EQ(withShards(parts(R"({"elements": 64})")),
             "program table: parameter 'w' has a tile in bucket 'b0', expected shards in buckets that are "
             "distinct, nothing else there");
