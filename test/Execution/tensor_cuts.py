@@ -12,7 +12,7 @@ import tempfile
 import numpy as np
 
 from runs import check, execute, model, relative, train
-from small import TensorProto, initializer, node, value, write
+from small import initializer, node, value, write
 
 dsopt = sys.argv[1]
 STEP = ["-steps=3", "-lr=3e-3", "-micro-batch-size=2", "-global-batch=8", "-reduction-shards=4", "-accumulate=sharded"]
