@@ -222,8 +222,16 @@ static bool hasWindows(Value value) {
 /// gradient is smaller than theirs, and a convolution stays one.
 ShardWriter::Shards ShardWriter::shareWhole(Operation *op, Value value) {
   Attribute block = op->getAttr(graph::kBlockAttr);
-  if (Shards known = shared.lookup({value, block}); !known.empty())
+  if (Shards known = shared.lookup({value, block}); !known.empty()) {
+    // Another region may have read it further down.
+    if (op->isBeforeInBlock(known[0].getDefiningOp())) {
+      if (hasWindows(value))
+        shareWhole(op, value.getDefiningOp()->getOperand(0));
+      for (Value shard : known)
+        shard.getDefiningOp()->moveBefore(op);
+    }
     return known;
+  }
   Shards each;
   if (hasWindows(value)) {
     Operation *source = value.getDefiningOp();
