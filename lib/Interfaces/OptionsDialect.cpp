@@ -67,6 +67,7 @@ static const Derived kDerived[] = {
     {"run_defaults", kRunDefaultsKind},
     {"tile_products", kCountKind},   // elements of what -tile-products leaves whole; 0: everything
     {"stage_starts", kExtentsKind},  // the first block of each pipeline stage
+    {"shard_cuts", kTextsKind},      // PARAMETER=DIM of all that the largest size of a dimension has cut
     {"prefetch_memory", kCountKind}, // bytes up to which gathers start early
 };
 

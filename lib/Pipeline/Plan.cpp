@@ -4,6 +4,7 @@
 
 #include "CollectivePlan.h"
 #include "PlanWords.h"
+#include "ShardingPlan.h"
 
 #include "dsopt/Analysis/Exec/LaterSteps.h"
 #include "dsopt/Analysis/Exec/StepCost.h"
@@ -236,6 +237,11 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
       }
     });
     json.attributeArray("collectives", [&] { writeCollectives(plan.module, json); });
+    if (std::optional<ShardingPlan> sharding = collectSharding(plan.module)) {
+      json.attributeBegin("sharding");
+      writeSharding(*sharding, json);
+      json.attributeEnd();
+    }
     json.attribute("bubble", plan.bubble);
     json.attribute("flops_per_step", (int64_t)plan.flops);
     json.attribute("predicted_step_ms", plan.milliseconds);

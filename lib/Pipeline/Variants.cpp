@@ -2,6 +2,8 @@
 
 #include "dsopt/Pipeline/Variants.h"
 
+#include "ShardingPlan.h"
+
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Dialect/Graph/Blocks.h"
@@ -27,6 +29,15 @@ DictionaryAttr setDimension(ModuleOp module, llvm::StringRef name, int64_t size)
         last = *chunk;
       }
   NamedAttrList options(module->getAttrOfType<DictionaryAttr>(kOptionsAttr));
+  // Nor do other sizes choose other cuts.
+  if (std::optional<ShardingPlan> sharding = collectSharding(module)) {
+    llvm::SmallVector<Attribute> cuts;
+    for (const ShardingPlan::Parameter &parameter : sharding->parameters)
+      if (parameter.dim)
+        cuts.push_back(
+            builder.getStringAttr(parameter.whole.getSymName() + "=" + llvm::Twine(*parameter.dim)));
+    options.set("shard_cuts", builder.getArrayAttr(cuts));
+  }
   options.set("stage_starts", builder.getDenseI64ArrayAttr(starts));
   return options.getDictionary(module.getContext());
 }

@@ -42,6 +42,9 @@ class Options(TypedDict, total=False):
     """tensor shards that products and heads are cut in (default: -tp); programs of equal T train with the same bits
     at every -tp"""
 
+    shard: Union[str, List[str], Mapping[str, Any]]
+    """parameters that tensor shards cut along this dimension, or leave whole, whatever the compiler would choose"""
+
     accumulate: Literal["local", "sharded"]
     """order of accumulation (default: local for ZeRO 0 and 1, else sharded)"""
 

@@ -12,6 +12,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from runs import Run, check, execute, relative
+from shard_kernels import check_kernels
 
 dsopt = sys.argv[1]
 count, first = int(sys.argv[2]) if len(sys.argv) > 2 else 8, int(sys.argv[3]) if len(sys.argv) > 3 else 1
@@ -109,6 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
         onnx.save(graph.build(), path)
         shards = int(graph.any([2, 4, 8, 16]))
         words = [f"-tensor-shards={shards}", f"-precision={graph.any(['fp32', 'bf16', 'bf16'])}", f"-recompute={graph.any(['none', 'none', 'full'])}"]
+        check_kernels(f"seed {seed}", dsopt, [path, *words], [1, 2, shards])
         hashes = {}
         one = train([*words[1:], "-tp=1"]) if words[1] == "-precision=fp32" else None
         for ranks in sorted({1, 2, min(shards, 4)}):

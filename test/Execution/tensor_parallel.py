@@ -10,6 +10,7 @@ import tempfile
 
 from runs import MPIRUN, check, execute, model, relative, train
 from sampled import sampled
+from shard_kernels import check_kernels
 
 dsopt = sys.argv[1]
 STEP = ["-steps=3", "-grad-clip=1", "-lr=3e-3", "-micro-batch-size=2", "-global-batch=8", "-reduction-shards=4", "-accumulate=sharded"]
@@ -43,6 +44,15 @@ def transformer():
     run = same("gpt2-tiny, T = 4", "gpt2-tiny", grids, base)
     one = train(dsopt, "gpt2-tiny", *STEP)
     check(relative(run.losses, one.losses) < 1e-5 and run.hash != one.hash, f"4 tensor shards: {run.losses}, one: {one.losses}")
+
+
+def same_kernels():
+    for name, words in (("gpt2-tiny", "-tensor-shards=4"), ("bert-tiny", "-tensor-shards=2 -precision=bf16"), ("gpt2-tiny", "-tensor-shards=4 -recompute=full -precision=bf16"),
+                        ("conv-lstm", "-tensor-shards=2")):
+        path, data = model(name)
+        shards = int(re.search(r"shards=(\d)", words)[1])
+        number = check_kernels(f"{name} {words}", dsopt, [path, f"-data={data}", *words.split()], [shards, 1, 2])
+        print(f"{name} {words}: {number} kernels, the same at every degree", flush=True)
 
 
 def narrow():
@@ -106,6 +116,7 @@ def refused():
 
 
 transformer()
+same_kernels()
 narrow()
 others()
 by_norms()

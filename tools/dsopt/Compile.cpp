@@ -140,6 +140,9 @@ static ImportOptions importOptions(const std::string &path, const ParsedOptions 
       import.paddedDims.insert(name);
   }
   import.inputs = options.pairList("input");
+  // A checkpoint's number is read later.
+  bool follows = options.has("resume") && !options.has("tensor-shards");
+  import.tensorShards = follows ? 0 : options.integer("tensor-shards", options.integer("tp", 1));
   return import;
 }
 

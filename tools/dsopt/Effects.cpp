@@ -19,6 +19,7 @@ static bool gathers(ModuleOp module) {
   return options::zero(module) == 3 &&
          (options::dp(module).value_or(1) > 1 || !keeps(module, "offload_params", "none"));
 }
+static bool hasShards(ModuleOp module) { return options::tensor_shards(module).value_or(1) > 1; }
 static bool hasBudget(ModuleOp module) { return options::device_memory(module) > 0; }
 static bool updatesElsewhere(ModuleOp module) { return !keeps(module, "offload_optimizer", "none"); }
 static bool hasDisk(ModuleOp module) {
@@ -48,6 +49,7 @@ static constexpr Need kNeeds[] = {
     {"compress-gradients", nullptr, sharesData, "-dp of 2 or more"},
     {"reduce-type", nullptr, sharesData, "-dp of 2 or more"},
     {"reductions-in-flight", nullptr, hasPeers, "-dp or -pp of 2 or more"},
+    {"shard", nullptr, hasShards, "-tp or -tensor-shards of 2 or more"},
     {"offload-ratio", nullptr, updatesElsewhere, "-offload-optimizer=cpu or nvme"},
     {"aio", nullptr, hasDisk, "-offload-optimizer=nvme or -offload-params=nvme"},
     {"sub-group-size", nullptr, hasDisk, "-offload-optimizer=nvme or -offload-params=nvme"},

@@ -137,7 +137,6 @@ static Stage goalStage(const ParsedOptions &options) {
   return emit == "graph"                         ? Stage::Graph
          : emit == "dist"                        ? Stage::Dist
          : options.text("plan") == "kernels"     ? Stage::LLVM
-         : options.text("plan") == "sharding"    ? Stage::Dist
          : emit == "exec" || options.has("plan") ? Stage::Exec
                                                  : Stage::LLVM;
 }

@@ -108,6 +108,8 @@ struct ImportOptions {
   /// Whether to leave dropout out (`-dropout=off`).
   bool dropoutOff = false;
   BatchNorm batchNorm = BatchNorm::Model;
+  /// That the program is compiled for, of which a model's device configurations are; 0: not known yet.
+  int64_t tensorShards = 0;
   /// Whether that is a choice, which exporters' habits are no reason to doubt.
   bool batchNormIsSaid = false;
   /// Whether all nodes are looked at, though some are refused: each of those gives an error.

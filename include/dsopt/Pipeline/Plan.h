@@ -24,7 +24,7 @@ llvm::LogicalResult printPlan(mlir::ModuleOp module, llvm::raw_ostream &out, boo
 void printCollectives(mlir::ModuleOp module, llvm::raw_ostream &out);
 
 /// Prints where each parameter is cut in tensor shards, why others are whole, and what the shards send, for a
-/// module in dist form.
+/// module in exec form.
 void printSharding(mlir::ModuleOp module, llvm::raw_ostream &out);
 
 /// Bytes a second of a link's rate as it is spelled: 1Gb/s, 25Gb/s, 800Mb/s, 5GB/s. None of what is no rate.

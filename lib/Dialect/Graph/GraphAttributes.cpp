@@ -43,7 +43,8 @@ static const AttributeRow kAttributes[] = {
     {kIgnoreIndexAttr, On::Argument, kIntegerKind}, {kBlocksAttr, On::Module, kCountKind},
     {kModelTypeAttr, On::Module, kTypeKind},        {kModelAttr, On::Module, kTextKind},
     {kModelFolderAttr, On::Module, kTextKind},      {kWeightsFolderAttr, On::Module, kTextKind},
-    {kUntieAttr, On::Module, kTextsKind},
+    {kUntieAttr, On::Module, kTextsKind},           {kShardCostAttr, On::Module, kCountKind},
+    {kShardBoundAttr, On::Module, kCountKind},
 };
 
 LogicalResult GraphDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {

@@ -89,6 +89,14 @@ LogicalResult ParameterOp::verify() {
   if (auto runs = getPartRuns(); runs && (!getPartOf() || numElements(getType()) % runs->getLength()))
     return emitOpError("has the elements ")
            << *runs << ", expected whole runs of a parameter that it is part of";
+  int64_t rank = cast<ShapedType>(getType()).getRank();
+  if (auto dim = getAskedDim();
+      dim.has_value() != getAskedBy().has_value() || (dim && ((int64_t)*dim < -1 || (int64_t)*dim >= rank)))
+    return emitOpError("is asked to be cut along ")
+           << (dim ? Twine((int64_t)*dim) : Twine("nothing")) << " by " << getAskedBy().value_or("nobody")
+           << ", expected asked_by and one of its " << rank << " dimensions, or -1";
+  if (getTransposed() && rank != 2)
+    return emitOpError("of ") << rank << " dimensions is transposed, expected a matrix";
   for (auto factor : {learningRateFactor(), decayFactor()})
     if (!(factor >= 0))
       return emitOpError("has a factor ") << factor << ", expected at least 0";

@@ -277,6 +277,7 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
   auto unit = [&](bool holds) { return holds ? builder.getUnitAttr() : UnitAttr(); };
   if (isNarrow(element))
     type = RankedTensorType::get(type.getShape(), builder.getF32Type());
+  const AskedCut *asked = configurations.find(file.originalName(name));
   return graph::ParameterOp::create(
       builder, location, builder.getStringAttr(symbol), TypeAttr::get(type),
       builder.getStringAttr(extent.file), builder.getI64IntegerAttr(extent.offset),
@@ -285,7 +286,10 @@ FailureOr<graph::ParameterOp> Initializers::makeParameter(int index, RankedTenso
       symbol == name ? StringAttr() : builder.getStringAttr(name),
       isNarrow(element) ? TypeAttr::get(element) : TypeAttr(), /*storage=*/nullptr, /*lr_scale=*/nullptr,
       /*decay_scale=*/nullptr, /*statistic=*/nullptr, /*branch=*/nullptr, /*part_of=*/nullptr,
-      /*part_begin=*/nullptr, /*part_runs=*/nullptr, /*uncut=*/nullptr);
+      /*part_begin=*/nullptr, /*part_runs=*/nullptr, /*uncut=*/nullptr,
+      asked ? builder.getI64IntegerAttr(asked->dim) : IntegerAttr(),
+      asked ? builder.getStringAttr(asked->by) : StringAttr(),
+      unit(rules.isTransposed(file.originalName(name)) && type.getRank() == 2));
 }
 
 void warnOfMergedInitializers(ModelFile &file, ArrayRef<const onnx::NodeProto *> nodes, Location location) {
@@ -365,6 +369,12 @@ void Initializers::finish() {
   std::vector<ImportReport::Initializer> rows = report();
   if (options.returns == Returns::Loss)
     warnOfDoubts(rows, module.getLoc());
+  configurations.warnOfOthers(
+      [&](StringRef name) {
+        auto found = made.find(file.findInitializer(name));
+        return found != made.end() && !found->second.empty();
+      },
+      module.getLoc());
   if (options.report)
     options.report->initializers = std::move(rows);
 }

@@ -3,6 +3,7 @@
 #ifndef DSOPT_LIB_IMPORT_ONNX_INITIALIZERS_H
 #define DSOPT_LIB_IMPORT_ONNX_INITIALIZERS_H
 
+#include "DeviceConfigurations.h"
 #include "ParameterRules.h"
 
 #include "dsopt/Dialect/Graph/Graph.h"
@@ -27,7 +28,10 @@ public:
       : file(file), options(options), module(module), rules(file, options, module.getLoc()) {}
 
   /// Reads what decides; see ParameterRules.
-  mlir::LogicalResult readRules() { return rules.read(); }
+  mlir::LogicalResult readRules() {
+    return mlir::success(mlir::succeeded(rules.read()) &&
+                         mlir::succeeded(configurations.read(file, options.tensorShards, module.getLoc())));
+  }
   /// f16 or bf16, if all parameters among the `needed` initializers are of that type.
   mlir::Type modelType(const llvm::StringSet<> &needed);
   /// Makes what the initializer of this index becomes.
@@ -58,6 +62,7 @@ private:
   const ImportOptions &options;
   mlir::ModuleOp module;
   ParameterRules rules;
+  DeviceConfigurations configurations;
   /// By index, of those that were made: the parameter's symbol, empty for a constant.
   std::map<int, std::string> made;
   llvm::StringSet<> symbols;

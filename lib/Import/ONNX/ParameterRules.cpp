@@ -43,6 +43,8 @@ void ParameterRules::readMap() {
     auto name = row ? row->getString("onnx") : std::nullopt;
     auto kind = row ? row->getString("kind") : std::nullopt;
     auto rule = kind ? ruleOfKind(*kind) : std::nullopt;
+    if (name && row->getBoolean("transposed").value_or(false))
+      transposed.insert(*name);
     if (!name || !rule)
       continue;
     hasRoles = true;

@@ -43,6 +43,8 @@ public:
   bool isDeciding(llvm::StringRef name) const { return uses->decides(name); }
   /// Whether micro-batches are folded into this initializer.
   bool isFolded(llvm::StringRef name) const { return folded.contains(name); }
+  /// Whether dsopt.export's map says that PyTorch has it the other way round.
+  bool isTransposed(llvm::StringRef name) const { return transposed.contains(name); }
 
 private:
   void readMap();
@@ -70,7 +72,7 @@ private:
   /// What PyTorch's optimizer computed an initializer from.
   llvm::StringMap<std::string> foldedFrom;
   /// Initializers by what they are used for.
-  llvm::StringSet<> statistics, folded, sizes, classWeights;
+  llvm::StringSet<> statistics, folded, sizes, classWeights, transposed;
   std::unique_ptr<InitializerUses> uses;
   /// What was decided without the options.
   mutable llvm::StringMap<ParameterRule> decided;

@@ -259,8 +259,8 @@ void checkValue(const OptionRow &row, const std::string &value) {
       }
       break;
     }
-    // What an input takes, the model says.
-    if (std::string(row.name) == "input")
+    // What an input takes, the model says, and what a parameter's dimensions are.
+    if (std::string(row.name) == "input" || std::string(row.name) == "shard")
       break;
     if (!parseNumber(second, number) || number < 0)
       refuse(row, value, std::string(row.form) + " with a number of 0 or more");

@@ -129,14 +129,18 @@ static void setBlocks(Operation *before, Operation *op) {
 
 Value ShardWriter::numberOf(Operation *op, int64_t shard, Type integer) {
   // Also where one rank has all shards: programs of all degrees have the same kernels.
-  Value context = graph::getOrAddContext(op->getParentOfType<func::FuncOp>());
+  Value context = operandOf(op, graph::getOrAddContext(op->getParentOfType<func::FuncOp>()))[shard];
   Location loc = op->getLoc();
   Value rank = graph::SliceOp::create(builder, loc, context, ArrayRef<int64_t>{DSOPT_TENSOR_RANK},
                                       ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1});
   if (!integer.isInteger(32))
     rank = graph::CastOp::create(builder, loc, RankedTensorType::get({1}, integer), rank);
   Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, integer, mine));
-  return graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));
+  Value number =
+      graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));
+  // What is folded of it is no kernel's but its own.
+  auto alone = dist::AxesAttr::get(builder.getContext(), {});
+  return dist::SharedOp::create(builder, loc, number.getType(), number, alone).getShards()[0];
 }
 
 /// What a shard has of a value that this rank has whole: the places `first` of the first shard along a
@@ -196,7 +200,7 @@ void ShardWriter::writeTaken(graph::ReshapeOp op) {
 ShardWriter::Shards ShardWriter::operandOf(Operation *op, Value value) {
   if (region->cutOf(value))
     return values.lookup(value);
-  if (!isa<FloatType>(getElementTypeOrSelf(value.getType())) || value.getDefiningOp<graph::ConstantOp>())
+  if (value.getDefiningOp<graph::ConstantOp>())
     return Shards(mine, value);
   return shareWhole(op, value);
 }
@@ -218,8 +222,16 @@ static bool hasWindows(Value value) {
 /// gradient is smaller than theirs, and a convolution stays one.
 ShardWriter::Shards ShardWriter::shareWhole(Operation *op, Value value) {
   Attribute block = op->getAttr(graph::kBlockAttr);
-  if (Shards known = shared.lookup({value, block}); !known.empty())
+  if (Shards known = shared.lookup({value, block}); !known.empty()) {
+    // Another region may have read it further down.
+    if (op->isBeforeInBlock(known[0].getDefiningOp())) {
+      if (hasWindows(value))
+        shareWhole(op, value.getDefiningOp()->getOperand(0));
+      for (Value shard : known)
+        shard.getDefiningOp()->moveBefore(op);
+    }
     return known;
+  }
   Shards each;
   if (hasWindows(value)) {
     Operation *source = value.getDefiningOp();
@@ -263,6 +275,7 @@ void ShardWriter::writeReduction(Operation *op) {
     }
   }
   all.number = [&](int64_t shard, Type integer) { return numberOf(op, shard, integer); };
+  all.share = [&](Value value, int64_t shard) { return operandOf(op, value)[shard]; };
   all.add = [&](ValueRange pieces) { return addPieces(builder, op->getLoc(), pieces, axes); };
   SmallVector<Value> results = cast<ShardedReductionOpInterface>(op).reduceShards(builder, all);
   setBlocks(before, op);

@@ -59,7 +59,10 @@ bool PlaceVerifier::isSource(Operation *op) {
   if (auto read = dyn_cast<graph::ReadOp>(op))
     return isShard(read.getState());
   if (auto slice = dyn_cast<graph::SliceOp>(op)) {
-    auto argument = dyn_cast<BlockArgument>(slice.getInput());
+    Value context = slice.getInput();
+    if (auto shared = context.getDefiningOp<dist::SharedOp>())
+      context = shared.getValue();
+    auto argument = dyn_cast<BlockArgument>(context);
     return argument && graph::isContext(argument) && slice.getStarts()[0] <= DSOPT_TENSOR_RANK &&
            slice.getStarts()[0] + slice.getType().getDimSize(0) > DSOPT_TENSOR_RANK;
   }
@@ -86,8 +89,8 @@ LogicalResult PlaceVerifier::visitReturn(Operation *op) {
 
 LogicalResult PlaceVerifier::visit(Operation *op) {
   bool any = llvm::any_of(op->getOperands(), [&](Value operand) { return differs.contains(operand); });
-  if (isa<dist::SharedOp>(op))
-    return any ? op->emitOpError("hands to all shards what differs between ranks along tp") : success();
+  if (auto shared = dyn_cast<dist::SharedOp>(op); shared && any && !shared.getAxes().getParts().empty())
+    return op->emitOpError("hands to all shards what differs between ranks along tp");
   if (isa<dist::AllReduceOp>(op))
     return any ? success()
                : op->emitOpError("adds what is equal on all ranks along tp, expected pieces of a sum");

@@ -146,3 +146,18 @@ graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {part_of = @v, part_be
 
 // expected-error@below {{has the elements #graph.runs<3 every 8 step 3>, expected whole runs of a parameter that it is part of}}
 graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {part_of = @v, part_begin = 0 : i64, part_runs = #graph.runs<3 every 8 step 3>}
+
+// -----
+
+// expected-error@+1 {{is asked to be cut along 1 by node 'n', expected asked_by and one of its 1 dimensions, or -1}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {asked_dim = 1 : i64, asked_by = "node 'n'"}
+
+// -----
+
+// expected-error@+1 {{is asked to be cut along 0 by nobody, expected asked_by and one of its 1 dimensions, or -1}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {asked_dim = 0 : i64}
+
+// -----
+
+// expected-error@+1 {{of 1 dimensions is transposed, expected a matrix}}
+graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16 {transposed}

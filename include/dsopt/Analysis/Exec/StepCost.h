@@ -7,16 +7,10 @@
 #ifndef DSOPT_ANALYSIS_EXEC_STEPCOST_H
 #define DSOPT_ANALYSIS_EXEC_STEPCOST_H
 
+#include "dsopt/Interfaces/AssumedRates.h"
 #include "dsopt/Interfaces/DeviceLimits.h"
 
 namespace dsopt {
-
-/// The speed that predictions assume of a CPU, in floating-point operations a second for
-/// each thread: what serial fp32 library tiles reach, about half of it for the
-/// whole step. A prediction ranks layouts; it is no measurement.
-inline constexpr double kAssumedFlopsPerThread = 50e9;
-/// What they assume that one rank sends, or copies between memories, in a second.
-inline constexpr double kAssumedBytesPerSecond = 5e9;
 
 /// A step in which runs take as long as they have floating-point operations (on a device: what its limits
 /// give), and all else takes no time.

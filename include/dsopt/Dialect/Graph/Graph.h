@@ -61,6 +61,10 @@ inline constexpr llvm::StringLiteral kModelAttr = "graph.model", kModelFolderAtt
                                      kWeightsFolderAttr = "graph.weights_folder", kUntieAttr = "graph.untie";
 /// On the module: the narrow element type (a type) that all the model's parameters have, if they have one.
 inline constexpr llvm::StringLiteral kModelTypeAttr = "graph.model_type";
+/// On the module: what place-values takes a micro-batch's forward and backward for with what it cut, and what
+/// no choice of cuts is below (i64 picoseconds of a rank of as many as there are tensor shards).
+inline constexpr llvm::StringLiteral kShardCostAttr = "graph.shard_cost",
+                                     kShardBoundAttr = "graph.shard_bound";
 /// On an argument that no data gives (unit): the loss's gradient; what random numbers follow from
 /// (Context.h).
 inline constexpr llvm::StringLiteral kSeedAttr = "graph.seed", kContextAttr = "graph.context";

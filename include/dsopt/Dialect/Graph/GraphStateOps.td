@@ -32,7 +32,8 @@ def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
     `decay_scale` are its factors of the learning rate and of weight decay. A `statistic` is replaced by what
     micro-batches measure; what a step may not reach is of a `branch`. A tile is `part_of` a parameter, which
     nothing reads, from its element `part_begin` on; a tensor shard has the `part_runs` of it.
-    What place-values tried in vain is `uncut`, and why.
+    What place-values tried in vain is `uncut`, and why. Where the model asks for a cut, `asked_dim` is its
+    dimension (-1: none) and `asked_by` says where. PyTorch has a `transposed` matrix the other way round.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<Graph_Tensor>:$type,
       StrAttr:$file, I64Attr:$offset, I64Attr:$bytes,
@@ -41,7 +42,8 @@ def Graph_ParameterOp : Graph_Op<"parameter", [Symbol]> {
       OptionalAttr<TypeAttr>:$source, OptionalAttr<TypeAttr>:$storage, OptionalAttr<F64Attr>:$lr_scale,
       OptionalAttr<F64Attr>:$decay_scale, UnitAttr:$statistic, UnitAttr:$branch,
       OptionalAttr<FlatSymbolRefAttr>:$part_of, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$part_begin,
-      OptionalAttr<Graph_RunsAttr>:$part_runs, OptionalAttr<StrAttr>:$uncut);
+      OptionalAttr<Graph_RunsAttr>:$part_runs, OptionalAttr<StrAttr>:$uncut,
+      OptionalAttr<I64Attr>:$asked_dim, OptionalAttr<StrAttr>:$asked_by, UnitAttr:$transposed);
   let assemblyFormat = [{
     $sym_name `:` $type `from` $file `at` $offset `bytes` $bytes (`frozen` $frozen^)? attr-dict
   }];

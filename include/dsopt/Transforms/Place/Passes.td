@@ -18,6 +18,11 @@ def PlaceValues : Pass<"place-values", "::mlir::ModuleOp"> {
     parameter is a parameter, `part_of` the whole, which nothing reads any more. What cannot be cut is
     left as it is; with T 1 everything is.
 
+    Regions that exclude each other, and those that save less than their sums take, are chosen among by shapes
+    and T alone: the module says what that is taken for (`graph.shard_cost`) and what no choice is below
+    (`graph.shard_bound`). First come those that `shard` of `dsopt.options` or a parameter's `asked_dim` names;
+    in a module with `shard_cuts` nothing else is cut.
+
     ```mlir
     %w1 = graph.read @w1 : tensor<256x64xf32>
     %h = graph.matmul %x, %w1 {transpose_b} : ... -> tensor<8x256xf32>
