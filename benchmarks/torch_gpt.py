@@ -1,13 +1,14 @@
 """The benchmark's GPT in PyTorch and DeepSpeed: exports it as ONNX, or trains it and prints a row.
 
-usage: torch_gpt.py export|eager|compile|budget|fsdp2|zero0|...|zero3 [--device cpu|cuda] [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--offload cpu|nvme --nvme DIR] [--out DIR]
-budget is compile with half of the activations' memory, the rest computed again in backward. The zero modes and fsdp2 run under torchrun, one process a rank.
+usage: torch_gpt.py export|eager|compile|budget|tensor|fsdp2|zero0|...|zero3 [--device cpu|cuda] [--size S] [--steps N] [--threads N] [--precision fp32|bf16] [--offload cpu|nvme --nvme DIR] [--out DIR]
+budget is compile with half of the activations' memory, the rest computed again in backward. The zero modes, fsdp2 and tensor (DTensor's tensor
+parallelism, all ranks of one micro-batch, with embedding and loss by vocabulary) run under torchrun, one process a rank.
 """
 import os
 
 import gpt
 
-args = gpt.arguments("export", "eager", "compile", "budget", "fsdp2", "zero0", "zero1", "zero2", "zero3")
+args = gpt.arguments("export", "eager", "compile", "budget", "tensor", "fsdp2", "zero0", "zero1", "zero2", "zero3")
 os.environ.setdefault("DS_ACCELERATOR", args.device)
 import numpy as np
 import torch
@@ -114,6 +115,51 @@ def train_sharded():
     finish_ranks(dist, gpt.train(args, step, dist.get_rank(), dist.get_world_size()))
 
 
+def train_tensor():
+    """DTensor: columns then rows of each layer, heads, the table's rows and the loss over them."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, loss_parallel, parallelize_module
+
+    dist.init_process_group("nccl" if args.device == "cuda" else "gloo")
+    mesh = init_device_mesh(args.device, (dist.get_world_size(),))
+    model = GPT().to(args.device)
+    for layer in model.layers:
+        # Heads are columns of q, k and v each.
+        for name, weight, bias in zip("qkv", layer.qkv.weight.detach().chunk(3), layer.qkv.bias.detach().chunk(3)):
+            part = nn.Linear(args.width, args.width, device=args.device)
+            part.load_state_dict({"weight": weight, "bias": bias})
+            setattr(layer, name, part)
+        del layer.qkv
+        parallelize_module(layer, mesh, {name: ColwiseParallel() for name in ("q", "k", "v", "up")} | {name: RowwiseParallel() for name in ("proj", "down")})
+    parallelize_module(model, mesh, {"wte": RowwiseParallel(input_layouts=Replicate())})
+    cut, whole = ([value for value in model.parameters() if isinstance(value, DTensor) == is_cut] for is_cut in (True, False))
+    optimizer = torch.optim.AdamW([{"params": cut}, {"params": whole}], fused=True, **gpt.ADAMW)
+
+    def attend(layer, x):
+        rows, tokens, _ = x.shape
+        q, k, v = (part(x).view(rows, tokens, -1, args.width // args.heads).transpose(1, 2) for part in (layer.q, layer.k, layer.v))
+        return layer.proj(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(rows, tokens, -1))
+
+    def step(ids, labels):
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16"):
+            x = model.wte(here(ids)) + model.wpe.weight
+            for layer in model.layers:
+                x = x + attend(layer, layer.norm1(x))
+                x = x + layer.down(F.gelu(layer.up(layer.norm2(x)), approximate="tanh"))
+            logits = F.linear(DTensor.from_local(model.norm(x), mesh, [Replicate()]), model.wte.weight)
+            targets = distribute_tensor(here(labels).flatten(), mesh, [Replicate()])
+            with loss_parallel():
+                loss = F.cross_entropy(logits.flatten(0, 1), targets)
+                loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        return loss.full_tensor().item()
+
+    finish_ranks(dist, gpt.train(args, step))
+
+
 def finish_ranks(dist, row):
     """The first rank says what all have: the mean of their losses."""
     rows = [None] * dist.get_world_size()
@@ -153,6 +199,8 @@ def train_ranks():
 
 if args.mode == "export":
     export()
+elif args.mode == "tensor":
+    train_tensor()
 elif args.mode == "fsdp2":
     train_sharded()
 elif args.mode.startswith("zero"):

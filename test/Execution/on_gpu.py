@@ -163,7 +163,8 @@ def tensor():
     """What tensor shards add has one hash at every degree, joined by NCCL or by hosts, whatever order streams go in."""
     base, seed = [*CUDA, "-steps=2", "-grad-clip=1", "-lr=3e-3", "-threads=1"], 0
     for name, same, degrees in (("gpt2-toy", ["-tensor-shards=2"], (["-tp=2"], ["-tp=2", "-dp=2", "-zero=3", "-micro-batches=2"], ["-tp=2", "-pp=2"])),
-                                ("mlp", ["-tensor-shards=4", "-precision=bf16"], (["-tp=2"], ["-tp=4"]))):
+                                ("gpt2-toy", ["-tensor-shards=2", "-optimizer=lamb"], (["-tp=2", "-dp=2", "-zero=2", "-micro-batches=2"],)),
+                                ("mlp", ["-tensor-shards=4", "-precision=bf16"], (["-tp=2"], ["-tp=4"])), ("resnet-tiny", ["-tensor-shards=2"], (["-tp=2"],))):
         same = [*base, *same, "-micro-batches=4", "-reduction-shards=4"]
         os.environ.update(device(seed=1))
         first = train(dsopt, name, *same)

@@ -1,4 +1,4 @@
-"""Random computations between columns and rows, with whole values among what is cut: one hash at every degree of tensor parallelism. How
+"""Random computations between columns and rows, with whole values and constants among what is cut: one hash at every degree of tensor parallelism. How
 many shards a rank has decides how many read a whole value, and nothing else: no fusion, and no rounding.
 
 usage: tensor_graphs.py DSOPT [COUNT [SEED]]
@@ -11,7 +11,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from runs import Run, check, execute
+from runs import Run, check, execute, relative
+from shard_kernels import check_kernels
 
 dsopt = sys.argv[1]
 count, first = int(sys.argv[2]) if len(sys.argv) > 2 else 8, int(sys.argv[3]) if len(sys.argv) > 3 else 1
@@ -35,6 +36,19 @@ class Graph:
 
     def any(self, choices):
         return choices[self.random.integers(len(choices))]
+
+    def with_constant(self, x):
+        """A number for each column, or for each element (which is kept in a file), or whether to keep it."""
+        kind = self.random.integers(4)
+        numbers = self.random.standard_normal((ROWS, HIDDEN) if kind == 1 else HIDDEN)
+        if kind == 2:
+            kept = self.make("Constant", value=numpy_helper.from_array(numbers > 0))
+            return self.make("Where", kept, x, self.constant(0.25))
+        if kind == 3:
+            x = self.make("Reshape", x, self.make("Constant", value=numpy_helper.from_array(np.array([ROWS, HIDDEN // 4, 4]))))
+            x = self.make("Mul", x, self.constant(numbers[: HIDDEN // 4, None]))
+            return self.make("Reshape", x, self.make("Constant", value=numpy_helper.from_array(np.array([ROWS, HIDDEN]))))
+        return self.make("Mul", x, self.constant(numbers))
 
     def unary(self, x):
         op = self.any(["Tanh", "Sigmoid", "Relu", "Neg", "Abs", "Erf", "Softplus", "Sqrt", "Exp"])
@@ -66,7 +80,10 @@ class Graph:
             a = self.binary(a, other)
         for _ in range(self.random.integers(2, 9)):
             kind = self.random.random()
-            a = self.unary(a) if kind < 0.4 else self.binary(a, self.any(whole if kind < 0.8 else cut))
+            if kind < 0.2:
+                a = self.with_constant(a)
+            else:
+                a = self.unary(a) if kind < 0.5 else self.binary(a, self.any(whole if kind < 0.8 else cut))
         z = self.make("Add", self.make("MatMul", a, "w2"), "b")
         for _ in range(self.random.integers(3)):
             z = self.unary(z) if self.random.random() < 0.5 else self.binary(z, self.any(whole))
@@ -83,14 +100,22 @@ with tempfile.TemporaryDirectory() as folder:
     path, data, log = (os.path.join(folder, name) for name in ("model.onnx", "data.npz", "log.jsonl"))
     random = np.random.default_rng(0)
     np.savez(data, **{name: random.standard_normal((4, ROWS, WIDTH)).astype(np.float32) for name in ("x", "t")})
+
+    def train(words):
+        execute([dsopt, path, "-run", f"-data={data}", "-steps=3", "-lr=1e-2", "-quiet", f"-log={log}", *words])
+        return Run(log)
+
     for seed in range(first, first + count):
         graph = Graph(seed)
         onnx.save(graph.build(), path)
         shards = int(graph.any([2, 4, 8, 16]))
         words = [f"-tensor-shards={shards}", f"-precision={graph.any(['fp32', 'bf16', 'bf16'])}", f"-recompute={graph.any(['none', 'none', 'full'])}"]
+        check_kernels(f"seed {seed}", dsopt, [path, *words], [1, 2, shards])
         hashes = {}
+        one = train([*words[1:], "-tp=1"]) if words[1] == "-precision=fp32" else None
         for ranks in sorted({1, 2, min(shards, 4)}):
-            execute([dsopt, path, "-run", f"-data={data}", "-steps=3", "-lr=1e-2", "-quiet", f"-log={log}", f"-tp={ranks}", *words])
-            hashes[ranks] = Run(log).hash
+            run = train([*words, f"-tp={ranks}"])
+            hashes[ranks] = run.hash
+            check(not one or relative(run.losses[:1], one.losses[:1]) < 1e-5, f"seed {seed}, {' '.join(words)}: {run.losses}, one shard: {one and one.losses}")
         check(len(set(hashes.values())) == 1, f"seed {seed}, {' '.join(words)}: {hashes}")
     print(f"{count} graphs, one hash each at every degree")

@@ -15,7 +15,7 @@ from runs import Run, check, execute, model
 
 dsopt = sys.argv[1]
 count, seed = int(sys.argv[2]) if len(sys.argv) > 2 else 12, int(sys.argv[3]) if len(sys.argv) > 3 else 1
-MODULES = [("gpt2-tiny", "-tp=2 -dp=2 -zero=3"), ("bert-tiny", "-tp=2"), ("gpt2-tiny", "-tp=4 -recompute=full")]
+MODULES = [("gpt2-tiny", "-tp=2 -dp=2 -zero=3"), ("bert-tiny", "-tp=2"), ("gpt2-tiny", "-tp=4 -recompute=full"), ("resnet-tiny", "-tp=2 -dp=2 -zero=1")]
 SUM = re.compile(r"^ +(%\S+) = dist\.all_reduce (%\S+) over \[tp\] : (\S+)$")
 LOOSE = 1e-5  # what a comparison of losses would let through
 

@@ -10,6 +10,7 @@ import tempfile
 
 from runs import MPIRUN, check, execute, model, relative, train
 from sampled import sampled
+from shard_kernels import check_kernels
 
 dsopt = sys.argv[1]
 STEP = ["-steps=3", "-grad-clip=1", "-lr=3e-3", "-micro-batch-size=2", "-global-batch=8", "-reduction-shards=4", "-accumulate=sharded"]
@@ -45,6 +46,15 @@ def transformer():
     check(relative(run.losses, one.losses) < 1e-5 and run.hash != one.hash, f"4 tensor shards: {run.losses}, one: {one.losses}")
 
 
+def same_kernels():
+    for name, words in (("gpt2-tiny", "-tensor-shards=4"), ("bert-tiny", "-tensor-shards=2 -precision=bf16"), ("gpt2-tiny", "-tensor-shards=4 -recompute=full -precision=bf16"),
+                        ("conv-lstm", "-tensor-shards=2")):
+        path, data = model(name)
+        shards = int(re.search(r"shards=(\d)", words)[1])
+        number = check_kernels(f"{name} {words}", dsopt, [path, f"-data={data}", *words.split()], [shards, 1, 2])
+        print(f"{name} {words}: {number} kernels, the same at every degree", flush=True)
+
+
 def narrow():
     for precision in ("bf16", "fp16"):
         base = ["-tensor-shards=4", *STEP, f"-precision={precision}"]
@@ -54,9 +64,15 @@ def narrow():
 
 
 def others():
-    for name, rule in (("bert-tiny", "adamw"), ("mlp", "lion"), ("mlp", "sgd"), ("conv-lstm", "adamw")):
+    for name, rule in (("bert-tiny", "adamw"), ("mlp", "lion"), ("mlp", "sgd"), ("conv-lstm", "adamw"), ("resnet-tiny", "adamw")):
         base = ["-tensor-shards=2", "-steps=3", f"-optimizer={rule}"]
         same(f"{name}, T = 2, {rule}", name, ["-tp=1", "-tp=2"], base)
+
+
+def by_norms():
+    """LAMB's ratios are of whole parameters, whoever has parts of them."""
+    base = ["-tensor-shards=4", *STEP, "-optimizer=lamb"]
+    same("gpt2-tiny, T = 4, lamb", "gpt2-tiny", ["-tp=1", "-tp=2", "-tp=4", "-tp=2 -dp=2 -zero=3", "-tp=2 -pp=2 -dp=2 -zero=1", "-dp=2 -zero=2"], base)
 
 
 def resumed():
@@ -93,15 +109,17 @@ def refused():
     """Each in one line."""
     path, data = model("gpt2-tiny")
     for words, said in (("-tp=2 -tensor-shards=3", "-tp times a power of two"),
-                        ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=muon", "tensor shards"), ("-tp=2 -optimizer=lamb", "tensor shards")):
+                        ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=muon", "tensor shards"), ("-tp=2 -optimizer=adafactor", "tensor shards")):
         done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", *words.split()], status=1)
         check(said in done.stderr and done.stderr.count("error:") == 1, f"{words}: {done.stderr}")
     print("refused by name", flush=True)
 
 
 transformer()
+same_kernels()
 narrow()
 others()
+by_norms()
 resumed()
 forward_alone()
 refused()

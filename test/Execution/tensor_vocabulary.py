@@ -13,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from runs import Run, check, execute, relative
 from saved_weights import safetensors
+from shard_kernels import check_kernels
 
 dsopt = sys.argv[1]
 count, first = int(sys.argv[2]) if len(sys.argv) > 2 else 5, int(sys.argv[3]) if len(sys.argv) > 3 else 1
@@ -101,6 +102,7 @@ with tempfile.TemporaryDirectory() as folder:
         cut = [line.split()[0] for line in plan.splitlines() if "over tp" in line]
         expected = {"table"} if model.head == "tied" else {"table", "head"} if model.head == "rows" or model.classes % model.shards == 0 else {"table"}
         check(expected <= set(cut), f"seed {seed}, {model}: cuts {cut}, expected {expected}")
+        check_kernels(f"seed {seed}, {model}", dsopt, [path, f"-tensor-shards={model.shards}", f"-precision={model.precision}"], [1, 2, min(model.shards, 8)])
         one, expected_weights = train(model, f"-tensor-shards={model.shards}")
         layouts = [words for words in model.random.permutation(LAYOUTS)[:4] if model.shards >= 4 or "-tp=4" not in words]
         for words in layouts:

@@ -22,6 +22,9 @@ struct OperandShards {
   /// The number of a shard of this rank among all, as a tensor of one integer of this type: it is known when
   /// the program runs.
   std::function<mlir::Value(int64_t shard, mlir::Type integer)> number;
+  /// A value that is the same for all shards, as one of them reads it: what is computed of it is that shard's
+  /// alone.
+  std::function<mlir::Value(mlir::Value value, int64_t shard)> share;
   /// The sum of pieces, one of each shard of this rank, over the shards of all ranks.
   std::function<mlir::Value(mlir::ValueRange pieces)> add;
   /// By operand, then by shard of this rank; of a whole operand the same value for each.

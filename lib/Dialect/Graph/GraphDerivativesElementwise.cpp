@@ -121,12 +121,6 @@ LogicalResult gradient(DropoutOp op, GradientBuilder &g) {
   return success();
 }
 
-LogicalResult gradient(TreeAddOp, GradientBuilder &g) {
-  for (unsigned i : {0, 1})
-    if (g.needs(i))
-      g.set(i, g.grad());
-  return success();
-}
 LogicalResult gradient(AddOp op, GradientBuilder &g) {
   for (unsigned i : {0, 1})
     if (g.needs(i))
@@ -264,7 +258,6 @@ void attachElementwiseDerivatives(MLIRContext *context) {
   attachDerivative<ReluOp, gradient>(context);
   attachDerivative<DropoutOp, gradient>(context);
   attachDerivative<AddOp, gradient>(context);
-  attachDerivative<TreeAddOp, gradient>(context);
   attachDerivative<SubOp, gradient>(context);
   attachDerivative<MulOp, gradient>(context);
   attachDerivative<DivOp, gradient>(context);

@@ -82,6 +82,7 @@ private:
   void reshape(ArrayRef<int64_t> from, ArrayRef<int64_t> to);
   void rows(int64_t axis, int64_t count);
   void gather(GatherOp gather);
+  void windows(int64_t axis, int64_t inputDims, int64_t resultDims);
   void attention(AttentionOp attention);
   void keep(llvm::function_ref<bool(int64_t)> isKept);
 
@@ -178,6 +179,16 @@ void Nest::gather(GatherOp gather) {
   result().append(operand(0).begin() + axis + 1, operand(0).end());
 }
 
+/// The dimensions that windows move over stay whole, and so do those that windows have.
+void Nest::windows(int64_t axis, int64_t inputDims, int64_t resultDims) {
+  operand(0) = result() = loops(axis);
+  operand(0).append(loops(inputDims, kWhole));
+  result().append(loops(resultDims, kWhole));
+  Dims behind = loops(shape(op->getResult(0)).size() - result().size());
+  operand(0).append(behind);
+  result().append(behind);
+}
+
 void Nest::attention(AttentionOp attention) {
   int64_t batch = loop(), heads = loop(), row = attention.getCausal() ? loop(kWhole) : loop(),
           size = loop(kWhole), column = loop(kWhole), width = loop();
@@ -248,10 +259,22 @@ void Nest::build() {
         int64_t axis = op.getAxis();
         keep([&](int64_t dim) { return dim != axis; });
       })
-      .Case<SliceOp, SliceGradOp, PadOp>([&](Operation *op) {
+      .Case<SliceOp, SliceGradOp>([&](Operation *op) {
         ArrayRef<int64_t> from = shape(op->getOperand(0)), to = shape(op->getResult(0));
         auto slice = dyn_cast<SliceOp>(op);
         keep([&](int64_t dim) { return from[dim] == to[dim] && (!slice || slice.getSteps()[dim] == 1); });
+      })
+      .Case<PadOp>([&](PadOp op) {
+        // As many may be cut off on one side as are added on the other.
+        keep([&](int64_t dim) { return op.getLows()[dim] == 0 && op.getHighs()[dim] == 0; });
+      })
+      .Case<WindowsOp>([&](WindowsOp op) {
+        int64_t count = op.getKernel().size();
+        windows(op.getAxis(), count, 2 * count);
+      })
+      .Case<WindowsSumOp>([&](WindowsSumOp op) {
+        int64_t count = op.getStrides().size();
+        windows(op.getAxis(), 2 * count, count);
       })
       .Default([&](Operation *) { pointwise(); });
 }
@@ -283,6 +306,6 @@ void dsopt::graph::registerShardings(DialectRegistry &registry) {
     attach<MatMulOp, ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, CumSumOp, SoftmaxOp,
            LayerNormOp, RmsNormOp, NllOp, AttentionOp>(context);
     attach<ReshapeOp, TransposeOp, ConcatOp, SliceOp, SliceGradOp, PadOp, GatherOp, GatherElementsOp,
-           OneHotOp, DropoutOp>(context);
+           OneHotOp, DropoutOp, WindowsOp, WindowsSumOp>(context);
   });
 }

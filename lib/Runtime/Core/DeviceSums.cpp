@@ -71,14 +71,18 @@ void TrustRatios::writeTables(const Action &action, size_t begin, size_t end, De
   auto onDevice = [&](const float *mirrored) {
     return reinterpret_cast<float *>(device.memory.onDevice(mirrored));
   };
+  if (begin == end)
+    return;
   std::vector<cuda::TrustTable> written;
   for (size_t i = begin; i < end; ++i)
     written.push_back({onDevice(tables[i].group), onDevice(tables[i].onDevice),
-                       &places.at(tables[i].parameter), rootOf(tables[i].parameter),
+                       &places.at(tables[i].parameter).at, rootOf(tables[i].parameter),
                        tables[i].numbers ? onDevice(tables[i].numbers) : nullptr});
+  // Of the parameters of one bucket.
+  int64_t words = places.at(tables[begin].parameter).words;
   cuda::writeTrustTables(device.device, stream, written.data(), written.size(), rule(),
                          reinterpret_cast<const int64_t *>(device.memory.onDevice(addresses.at(action.temp))),
-                         ranksOf(action), words,
+                         ranksOf(action, words), words,
                          reinterpret_cast<int64_t *>(device.memory.onDevice(scratch)));
 }
 

@@ -13,7 +13,7 @@ static_assert(kTrustWords == 2 * ExactSum::kDigits);
 size_t TrustRatios::addDirection(const Action &action, int64_t first) {
   auto [parameters, isNew] = held.try_emplace(action.bucket);
   if (isNew) {
-    words = position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t));
+    int64_t words = position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t));
     for (size_t i = 0; i < program.parameters.size(); ++i) {
       const Parameter &parameter = program.parameters[i];
       std::vector<Part> parts = partsOf(parameter);
@@ -26,7 +26,9 @@ size_t TrustRatios::addDirection(const Action &action, int64_t first) {
       if (at + kTrustWords > words)
         throw Error(StatusInput, "program table: the record of '" + action.name + "' has no room for '" +
                                      parameter.name + "'");
-      places[static_cast<int64_t>(i)].push_back(at);
+      Places &its = places[static_cast<int64_t>(i)];
+      its.words = words;
+      its.at.push_back(at);
       parameters->second.push_back(static_cast<int64_t>(i));
     }
   }
@@ -104,24 +106,25 @@ float *TrustRatios::addLaunch(const float *group, int64_t parameter, const Part 
 }
 
 void TrustRatios::writeTables(const Action &action, size_t begin, size_t end) {
-  auto *records = reinterpret_cast<const int64_t *>(addresses.at(action.temp));
-  int64_t ranks = ranksOf(action);
   for (size_t i = begin; i < end; ++i) {
     Table &table = tables[i];
     std::copy_n(table.group, DSOPT_SCALARS, table.values.begin());
-    table.values[DSOPT_TRUST] = ratio(table, records, ranks);
+    table.values[DSOPT_TRUST] = ratio(table, action);
   }
 }
 
-int64_t TrustRatios::ranksOf(const Action &action) const {
+int64_t TrustRatios::ranksOf(const Action &action, int64_t words) const {
   return position.buffers[action.temp.buffer].bytes / static_cast<int64_t>(sizeof(int64_t)) / words;
 }
 
-float TrustRatios::ratio(const Table &table, const int64_t *records, int64_t ranks) const {
+float TrustRatios::ratio(const Table &table, const Action &action) const {
+  auto *records = reinterpret_cast<const int64_t *>(addresses.at(action.temp));
+  const auto &[words, at] = places.at(table.parameter);
+  int64_t ranks = ranksOf(action, words);
   ExactSum weight, step;
   float factor = 0;
   for (int64_t rank = 0; rank < ranks; ++rank)
-    for (int64_t place : places.at(table.parameter)) {
+    for (int64_t place : at) {
       const int64_t *record = records + rank * words + place;
       weight.add(sumIn(record, isFrozen(), factor));
       step.add(record + ExactSum::kDigits);

@@ -74,8 +74,14 @@ private:
     std::array<float, DSOPT_SCALARS> values;
   };
   void findMoments(size_t direction, const DeviceRank &device);
-  int64_t ranksOf(const Action &action) const;
-  float ratio(const Table &table, const int64_t *records, int64_t ranks) const;
+  /// Where a parameter's sums lie: so many words from the start of each rank's record.
+  struct Places {
+    int64_t words = 0; ///< of a rank's record
+    std::vector<int64_t> at;
+  };
+  /// So many ranks have a record in what `action` reads.
+  int64_t ranksOf(const Action &action, int64_t words) const;
+  float ratio(const Table &table, const Action &action) const;
   bool isFrozen() const { return coefficients && coefficients->rule.isFrozen; }
   /// LAMB's own has no coefficients.
   LambRule rule() const;
@@ -88,9 +94,8 @@ private:
   const Addresses &addresses;
   ThreadPool &pool;
   std::vector<Direction> directions;
-  std::map<int64_t, std::vector<int64_t>> held;   ///< by bucket: its parameters, as its record has them
-  std::map<int64_t, std::vector<int64_t>> places; ///< by parameter: words from the start of a rank's record
-  int64_t words = 0;                              ///< of a rank's record
+  std::map<int64_t, std::vector<int64_t>> held; ///< by bucket: its parameters, as its record has them
+  std::map<int64_t, Places> places;             ///< by parameter
   std::deque<Table> tables;
   void *scratch = nullptr;                        ///< of a device
   std::unique_ptr<LambCoefficients> coefficients; ///< null of rules that keep none

@@ -20,13 +20,21 @@ static void declare(SymbolTable &symbols, StringRef name, Value value) {
   symbols.insert(OpTy::create(builder, module.getLoc(), name, value));
 }
 
+static std::string declareOver(SymbolTable &symbols, dist::AxesAttr axes) {
+  std::string name = communicatorName(axes);
+  declare<CommunicatorOp>(symbols, name, axes);
+  return name;
+}
+
+std::string dsopt::declareCommunicator(ModuleOp module, dist::AxesAttr axes) {
+  SymbolTable symbols(module);
+  return declareOver(symbols, axes);
+}
+
 void dsopt::declareCommunicators(ModuleOp module) {
   SymbolTable symbols(module);
   MLIRContext *context = module.getContext();
-  auto over = [&](ArrayRef<AxisPart> parts) {
-    auto axes = dist::AxesAttr::get(context, parts);
-    declare<CommunicatorOp>(symbols, communicatorName(axes), axes);
-  };
+  auto over = [&](ArrayRef<AxisPart> parts) { declareOver(symbols, dist::AxesAttr::get(context, parts)); };
   over(dist::getDataAxes(context).getParts());
   over({AxisPart{Axis::pp}});
   over({AxisPart{Axis::pp}, AxisPart{Axis::edp}, AxisPart{Axis::ep}, AxisPart{Axis::sp}, AxisPart{Axis::tp}});

@@ -43,16 +43,11 @@ llvm::DenseSet<StringAttr> dsopt::findEarly(ArrayRef<graph::Block> blocks, Symbo
   return early;
 }
 
-SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::Block> blocks,
-                                              SymbolTable &symbols) {
-  llvm::MapVector<StringAttr, WholeTiles> found;
+void dsopt::eachSeenWhole(ModuleOp module, SymbolTable &symbols,
+                          llvm::function_ref<void(OptimizerOpInterface, graph::ParameterOp)> body) {
   auto update = symbols.lookup<func::FuncOp>(graph::kUpdateFunction);
-  bool hasTiles = llvm::any_of(module.getOps<graph::ParameterOp>(), [](graph::ParameterOp parameter) {
-    return parameter.getPartOf().has_value();
-  });
-  if (!update || !hasTiles)
-    return {};
-  auto readers = findReaders(module, blocks, symbols);
+  if (!update)
+    return;
   update.walk([&](OptimizerOpInterface rule) {
     if (rule.getScope() == UpdateScope::Elements)
       return;
@@ -62,17 +57,32 @@ SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::B
       // A parameter of 16 bits is not read, but its master.
       if (auto state = name ? symbols.lookup<graph::StateOp>(name) : graph::StateOp())
         name = state.getParameterAttr().getAttr();
-      auto tile = name ? symbols.lookup<graph::ParameterOp>(name) : graph::ParameterOp();
-      auto whole = tile ? tile.getPartOfAttr() : FlatSymbolRefAttr();
-      auto reader = whole ? readers.find(tile.getSymNameAttr()) : readers.end();
-      if (reader == readers.end())
-        continue;
-      auto [first, last] = std::minmax_element(reader->second.begin(), reader->second.end());
-      auto [entry, isNew] =
-          found.try_emplace(whole.getAttr(), WholeTiles{whole.getAttr(), rule, *first, *last});
-      entry->second.first = std::min(entry->second.first, *first);
-      entry->second.last = std::max(entry->second.last, *last);
+      auto part = name ? symbols.lookup<graph::ParameterOp>(name) : graph::ParameterOp();
+      if (part && part.getPartOf())
+        body(rule, part);
     }
+  });
+}
+
+SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::Block> blocks,
+                                              SymbolTable &symbols) {
+  llvm::MapVector<StringAttr, WholeTiles> found;
+  bool hasTiles = llvm::any_of(module.getOps<graph::ParameterOp>(), [](graph::ParameterOp parameter) {
+    return parameter.getPartOf() && !parameter.getPartRuns();
+  });
+  if (!hasTiles)
+    return {};
+  auto readers = findReaders(module, blocks, symbols);
+  eachSeenWhole(module, symbols, [&](OptimizerOpInterface rule, graph::ParameterOp tile) {
+    auto reader = readers.find(tile.getSymNameAttr());
+    // Tensor shards are read by the same blocks, all of them.
+    if (tile.getPartRuns() || reader == readers.end())
+      return;
+    StringAttr whole = tile.getPartOfAttr().getAttr();
+    auto [first, last] = std::minmax_element(reader->second.begin(), reader->second.end());
+    auto [entry, isNew] = found.try_emplace(whole, WholeTiles{whole, rule, *first, *last});
+    entry->second.first = std::min(entry->second.first, *first);
+    entry->second.last = std::max(entry->second.last, *last);
   });
   return llvm::map_to_vector(found, [](auto &entry) { return entry.second; });
 }

@@ -133,8 +133,7 @@ void Buckets::add(const Group &group, graph::ParameterOp parameter) {
 }
 
 /// What is not done with tensor shards yet.
-static LogicalResult refuseShards(ModuleOp module, ArrayRef<graph::Block> blocks, SymbolTable &symbols) {
-  llvm::DenseSet<StringAttr> cut; ///< into shards
+static LogicalResult refuseShards(ModuleOp module, SymbolTable &symbols) {
   graph::ParameterOp shard;
   for (auto parameter : module.getOps<graph::ParameterOp>()) {
     auto whole = parameter.getPartOf() ? symbols.lookup<graph::ParameterOp>(*parameter.getPartOf()) : nullptr;
@@ -142,20 +141,22 @@ static LogicalResult refuseShards(ModuleOp module, ArrayRef<graph::Block> blocks
       return parameter.emitError("is part of @")
              << whole.getSymName() << ", which is part of @" << *whole.getPartOf()
              << ": expected tiles and shards of whole parameters alone";
-    if (!parameter.getPartRuns())
-      continue;
-    shard = parameter;
-    cut.insert(parameter.getPartOfAttr().getAttr());
+    if (parameter.getPartRuns())
+      shard = parameter;
   }
   if (!shard)
     return success();
-  for (WholeTiles tiles : findWholeTiles(module, blocks, symbols))
-    if (cut.contains(tiles.parameter))
-      return tiles.rule->emitError()
-             << tiles.rule.getRuleName() << " sees " << describe(tiles.rule.getScope()) << ", but @"
-             << tiles.parameter.getValue()
-             << " is cut in tensor shards: expected an optimizer that sees elements, or -tp=1 and no "
-                "-tensor-shards";
+  std::pair<OptimizerOpInterface, graph::ParameterOp> refused;
+  eachSeenWhole(module, symbols, [&](OptimizerOpInterface rule, graph::ParameterOp part) {
+    // Norms are sums over all shards.
+    if (part.getPartRuns() && rule.getScope() != UpdateScope::Parameters && !refused.first)
+      refused = {rule, part};
+  });
+  if (auto [rule, part] = refused; rule)
+    return rule.emitError()
+           << rule.getRuleName() << " sees " << describe(rule.getScope()) << ", but @" << *part.getPartOf()
+           << " is cut in tensor shards: expected an optimizer that sees elements or norms, or "
+              "-tp=1 and no -tensor-shards";
   if (StringRef method = options::compress_gradients(module); method != "none")
     return shard.emitError("is a tensor shard, of which -compress-gradients=")
            << method << " makes no gradients yet: expected -tp=1 and no -tensor-shards";
@@ -194,7 +195,7 @@ void PartitionZeroPass::runOnOperation() {
 
   BucketLimits limits(module, ranks, zero);
   SymbolTable symbols(module);
-  if (failed(refuseShards(module, *blocks, symbols)))
+  if (failed(refuseShards(module, symbols)))
     return signalPassFailure();
   auto readers = findReaders(module, *blocks, symbols);
   llvm::DenseSet<StringAttr> early = findEarly(*blocks, symbols);

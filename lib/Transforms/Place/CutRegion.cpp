@@ -2,9 +2,12 @@
 
 #include "CutRegion.h"
 
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Interfaces.h"
 
 #include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace dsopt;
@@ -41,9 +44,10 @@ std::optional<Segment> segmentOf(ArrayRef<int64_t> from, ArrayRef<int64_t> to, i
   return std::nullopt;
 }
 
-/// The cut of the same elements under another shape.
+/// The cut of the same elements under another shape; none where that has a dimension with a number in each
+/// part that is not divided (`undivided`), or dimensions that begin and end elsewhere.
 std::optional<ShardCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t> to, ShardCut cut,
-                                       int64_t shards) {
+                                       int64_t shards, std::optional<ShardCut> &undivided) {
   std::optional<Segment> segment = segmentOf(from, to, cut.dim);
   if (!segment)
     return std::nullopt;
@@ -56,13 +60,33 @@ std::optional<ShardCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t>
     int64_t size = to[dim];
     if (size % parts == 0 && (size / parts) % shards == 0)
       return ShardCut{dim, parts};
-    if (parts % size)
+    if (parts % size) {
+      if (size % parts == 0)
+        undivided = ShardCut{dim, parts};
       return std::nullopt;
+    }
     parts /= size;
   }
   return std::nullopt;
 }
 } // namespace
+
+std::optional<SharedHeads> dsopt::headsOf(graph::ReshapeOp reshape) {
+  auto expand = reshape.getInput().getDefiningOp<graph::ExpandOp>();
+  if (!expand)
+    return std::nullopt;
+  ArrayRef<int64_t> from = shapeOf(expand.getInput()), to = shapeOf(expand), merged = shapeOf(reshape);
+  if (from.size() != to.size() || merged.size() + 1 != to.size())
+    return std::nullopt;
+  // One dimension alone is broadcast.
+  auto [left, right] = std::mismatch(from.begin(), from.end(), to.begin());
+  int64_t dim = left - from.begin() - 1;
+  if (dim < 0 || left == from.end() || from.drop_front(dim + 2) != to.drop_front(dim + 2) ||
+      merged.take_front(dim) != to.take_front(dim) || merged[dim] != to[dim] * to[dim + 1] ||
+      merged.drop_front(dim + 1) != to.drop_front(dim + 2))
+    return std::nullopt;
+  return SharedHeads{expand.getInput(), dim, to[dim], to[dim + 1]};
+}
 
 bool CutRegion::fail(Operation *op, const Twine &reason) {
   why = ("'" + op->getName().getStringRef() + "' " + reason).str();
@@ -125,8 +149,10 @@ bool CutRegion::grow(Value value, ShardCut cut) {
   while (!open.empty()) {
     Operation *op = open.front();
     open.pop_front();
-    ops.insert(op);
-    if (!visit(op))
+    bool isEnd = op->hasTrait<OpTrait::IsTerminator>();
+    if (!isEnd)
+      ops.insert(op);
+    if (!(isEnd ? visitReturn(op) : visit(op)))
       return false;
     for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
       if (isPadded(value) && !acceptsPadding(op))
@@ -139,23 +165,30 @@ bool CutRegion::visit(Operation *op) {
   if (auto read = dyn_cast<graph::ReadOp>(op))
     return visitRead(read);
   if (auto constant = dyn_cast<graph::ConstantOp>(op))
-    return isa<SplatElementsAttr>(constant.getValue()) || fail(op, "is a constant that would be cut");
-  if (op->hasTrait<OpTrait::IsTerminator>()) {
-    why = "a result would be cut";
-    return false;
-  }
+    return isa<SplatElementsAttr>(constant.getValue()) || !isPadded(constant) ||
+           failUndivided(shapeOf(constant)[cutOf(constant)->dim], 1);
   if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
     return visitReshape(reshape);
   if (auto slice = dyn_cast<graph::SliceOp>(op))
     return visitSlice(slice);
+  if (auto concat = dyn_cast<graph::ConcatOp>(op))
+    return visitConcat(concat);
   return visitLoops(op);
 }
 
-/// A parameter has one cut for all that read it.
+/// A parameter has one cut for all that read it, and for what replaces it.
 bool CutRegion::visitRead(graph::ReadOp op) {
   ShardCut cut = *cutOf(op);
-  return llvm::all_of(reads->lookup(op.getStateAttr()),
-                      [&](graph::ReadOp other) { return assign(other, cut); });
+  auto function = cast<func::FuncOp>(op->getParentOp());
+  Operation *end = function.front().getTerminator();
+  for (const graph::Statistic &statistic : graph::statisticsOf(function))
+    if (statistic.parameter == op.getStateAttr() && !assign(end->getOperand(statistic.result), cut))
+      return false;
+  return assignParameter(op.getStateAttr(), cut);
+}
+
+bool CutRegion::assignParameter(Attribute name, ShardCut cut) {
+  return llvm::all_of(reads->lookup(name), [&](graph::ReadOp read) { return assign(read, cut); });
 }
 
 bool CutRegion::visitReshape(graph::ReshapeOp op) {
@@ -163,7 +196,16 @@ bool CutRegion::visitReshape(graph::ReshapeOp op) {
   std::optional<ShardCut> known = cutOf(input), other = cutOf(result);
   bool forward = known.has_value();
   Value from = forward ? input : result, to = forward ? result : input;
-  std::optional<ShardCut> cut = throughReshape(shapeOf(from), shapeOf(to), forward ? *known : *other, shards);
+  std::optional<ShardCut> undivided,
+      cut = throughReshape(shapeOf(from), shapeOf(to), forward ? *known : *other, shards, undivided);
+  // Heads are whole where there are too few of them, and each shard takes those that its own read.
+  if (!cut && !forward && other->parts == 1)
+    if (std::optional<SharedHeads> heads = headsOf(op); heads && heads->dim == other->dim) {
+      takeOps.insert(op);
+      return true;
+    }
+  if (undivided)
+    return failUndivided(shapeOf(to)[undivided->dim], undivided->parts);
   return cut ? assign(to, *cut) : fail(op, "merges what is cut with what is not");
 }
 
@@ -183,6 +225,45 @@ bool CutRegion::visitSlice(graph::SliceOp op) {
     return fail(op, "takes part of what is cut");
   }
   return forward ? assign(result, {cut.dim, taken / unit}) : assign(input, {cut.dim, size / unit});
+}
+
+/// Along the dimension that is cut, what is concatenated is parts of equal size, each cut alike.
+bool CutRegion::visitConcat(graph::ConcatOp op) {
+  int64_t axis = op.getAxis();
+  SmallVector<Value> values(op.getInputs());
+  values.push_back(op.getResult());
+  auto known = llvm::find_if(values, [&](Value value) { return cutOf(value).has_value(); });
+  ShardCut cut = *cutOf(*known);
+  if (cut.dim != axis)
+    return visitLoops(op);
+  int64_t unit = shapeOf(*known)[axis] / cut.parts, common = unit;
+  for (Value value : values)
+    common = std::gcd(common, shapeOf(value)[axis]);
+  if (common != unit) {
+    wished.push_back(cut.parts * (unit / common));
+    return fail(op, "joins parts of other sizes");
+  }
+  return llvm::all_of(values,
+                      [&](Value value) { return assign(value, {axis, shapeOf(value)[axis] / unit}); });
+}
+
+/// What a micro-batch contributes to a running statistic may be cut, as the running value is then.
+bool CutRegion::visitReturn(Operation *op) {
+  auto statistics = graph::statisticsOf(cast<func::FuncOp>(op->getParentOp()));
+  for (OpOperand &operand : op->getOpOperands()) {
+    std::optional<ShardCut> cut = cutOf(operand.get());
+    if (!cut)
+      continue;
+    auto known = llvm::find_if(
+        statistics, [&](const auto &statistic) { return statistic.result == operand.getOperandNumber(); });
+    if (known == statistics.end()) {
+      why = "a result would be cut";
+      return false;
+    }
+    if (!assignParameter(known->parameter, *cut))
+      return false;
+  }
+  return true;
 }
 
 /// Whether the operation makes its results of shards of the one operand that is cut.

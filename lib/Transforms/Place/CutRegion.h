@@ -27,6 +27,14 @@ struct ShardCut {
   bool operator!=(const ShardCut &other) const { return !(*this == other); }
 };
 
+/// Heads that several others share, one after the other: what `reshape` makes of `heads` when each was
+/// expanded.
+struct SharedHeads {
+  mlir::Value heads; ///< with a dimension of one behind that of the heads
+  int64_t dim = 0;
+  int64_t count = 0, readers = 0; ///< heads, and readers of each
+};
+std::optional<SharedHeads> headsOf(graph::ReshapeOp reshape);
 /// Elements of a shard along a cut: where shards are not equal, the last one has some that the whole has not.
 inline int64_t elementsOfShard(int64_t whole, ShardCut cut, int64_t shards) {
   return (whole / cut.parts + shards - 1) / shards * cut.parts;
@@ -46,7 +54,7 @@ public:
   /// Numbers of parts that slices of the first value wish for.
   llvm::ArrayRef<int64_t> wishes() const { return wished; }
 
-  /// In no order.
+  /// In no order; the function's end is none of them.
   const llvm::SetVector<mlir::Operation *> &operations() const { return ops; }
   std::optional<ShardCut> cutOf(mlir::Value value) const;
   /// Whether shards of the operation compute pieces of its whole result.
@@ -54,6 +62,8 @@ public:
   /// Whether it says itself how shards make its whole results (ShardedReductionOpInterface).
   bool reduces(mlir::Operation *op) const { return reducingOps.contains(op); }
   bool hasEnds() const { return !sumOps.empty() || !reducingOps.empty(); }
+  /// Whether shards take what they have of the operation's whole operand (see headsOf).
+  bool takes(mlir::Operation *op) const { return takeOps.contains(op); }
 
 private:
   bool assign(mlir::Value value, ShardCut cut);
@@ -62,9 +72,12 @@ private:
   bool isPadded(mlir::Value value) const;
   bool acceptsPadding(mlir::Operation *op) const;
   bool failUndivided(int64_t size, int64_t parts);
+  bool assignParameter(mlir::Attribute name, ShardCut cut);
   bool visitRead(graph::ReadOp op);
   bool visitReshape(graph::ReshapeOp op);
   bool visitSlice(graph::SliceOp op);
+  bool visitConcat(graph::ConcatOp op);
+  bool visitReturn(mlir::Operation *op);
   bool canReduce(mlir::Operation *op) const;
   bool visitLoops(mlir::Operation *op);
   bool fail(mlir::Operation *op, const llvm::Twine &reason);
@@ -74,7 +87,7 @@ private:
   std::string why;
   llvm::SmallVector<int64_t> wished;
   llvm::SetVector<mlir::Operation *> ops;
-  llvm::DenseSet<mlir::Operation *> sumOps, reducingOps;
+  llvm::DenseSet<mlir::Operation *> sumOps, reducingOps, takeOps;
   llvm::DenseMap<mlir::Value, ShardCut> cuts;
   std::deque<mlir::Operation *> open;
 };

@@ -65,12 +65,25 @@ private:
 };
 } // namespace
 
-/// The read of a parameter, of which a value has the elements in some order; null where it has others.
-static graph::ReadOp parameterOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  while (isa_and_nonnull<graph::ReshapeOp, graph::TransposeOp, graph::CastOp>(op))
-    op = op->getOperand(0).getDefiningOp();
-  return dyn_cast_or_null<graph::ReadOp>(op);
+/// The read of a parameter, of which a value has the elements in some order, or slices that indices name;
+/// null where it has others, or where those name what is along `dim`.
+static graph::ReadOp parameterOf(Value value, std::optional<int64_t> dim = std::nullopt) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto transpose = dyn_cast<graph::TransposeOp>(op)) {
+      dim = dim ? std::optional(transpose.getPerm()[*dim]) : std::nullopt;
+    } else if (auto gather = dyn_cast<graph::GatherOp>(op)) {
+      int64_t axis = gather.getAxis(), count = cast<ShapedType>(gather.getIndices().getType()).getRank();
+      if (!dim || (*dim >= axis && *dim < axis + count))
+        return {};
+      dim = *dim < axis ? *dim : *dim - count + 1;
+    } else if (isa<graph::ReshapeOp>(op)) {
+      dim = std::nullopt;
+    } else if (!isa<graph::CastOp, graph::SliceOp, graph::ConcatOp>(op)) {
+      return dyn_cast<graph::ReadOp>(op);
+    }
+    value = op->getOperand(0);
+  }
+  return {};
 }
 
 namespace {
@@ -90,19 +103,17 @@ static std::optional<Start> columnsOf(Operation *op) {
   SmallVector<AffineMap> maps = loops.getIndexingMaps();
   SmallVector<utils::IteratorType> types = loops.getLoopIteratorTypes();
   AffineMap result = maps[op->getNumOperands()];
-  for (auto [number, operand] : llvm::enumerate(op->getOperands())) {
-    graph::ReadOp read = parameterOf(operand);
-    if (!read)
-      continue;
+  for (auto [number, operand] : llvm::enumerate(op->getOperands()))
     for (auto [dim, expr] : llvm::enumerate(result.getResults())) {
+      std::optional<unsigned> own = maps[number].getResultPosition(expr);
+      graph::ReadOp read = own ? parameterOf(operand, *own) : graph::ReadOp();
       unsigned loop = cast<AffineDimExpr>(expr).getPosition();
-      auto has = [&](size_t other) { return maps[other].isFunctionOfDim(loop); };
       auto others = llvm::make_filter_range(llvm::seq(size_t(op->getNumOperands())),
                                             [number = number](size_t other) { return other != number; });
-      if (types[loop] == utils::IteratorType::parallel && has(number) && llvm::none_of(others, has))
+      if (read && types[loop] == utils::IteratorType::parallel &&
+          llvm::none_of(others, [&](size_t other) { return maps[other].isFunctionOfDim(loop); }))
         return Start{read, op->getResult(0), (int64_t)dim};
     }
-  }
   return std::nullopt;
 }
 

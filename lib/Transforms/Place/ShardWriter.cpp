@@ -4,6 +4,7 @@
 
 #include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Runtime/Scalars.h"
 
@@ -49,9 +50,25 @@ void ShardWriter::write(const CutRegion &cutRegion) {
       writeRead(read);
     else
       writeOp(op);
+  writeStatistics(ops.front()->getParentOfType<func::FuncOp>());
   for (Operation *op : llvm::reverse(ops))
-    op->erase();
+    eraseOp(op);
+  for (Operation *op : llvm::reverse(copied))
+    if (op->use_empty())
+      eraseOp(op);
+  copied.clear();
   values.clear();
+}
+
+/// Nothing made later is taken for its results.
+void ShardWriter::eraseOp(Operation *op) {
+  SmallVector<std::pair<Value, Attribute>> stale;
+  for (const auto &[key, each] : shared)
+    if (key.first.getDefiningOp() == op)
+      stale.push_back(key);
+  for (const auto &key : stale)
+    shared.erase(key);
+  op->erase();
 }
 
 graph::RunsAttr ShardWriter::runsOf(RankedTensorType whole, ShardCut cut) const {
@@ -64,11 +81,11 @@ graph::RunsAttr ShardWriter::runsOf(RankedTensorType whole, ShardCut cut) const 
 
 /// The shards of a parameter, each a parameter: which elements of the whole a rank's have follows from the
 /// cut.
-ArrayRef<graph::ParameterOp> ShardWriter::parametersOf(graph::ReadOp read, ShardCut cut) {
-  auto &list = parameters[read.getStateAttr()];
+ArrayRef<graph::ParameterOp> ShardWriter::parametersOf(FlatSymbolRefAttr name, ShardCut cut) {
+  auto &list = parameters[name];
   if (!list.empty())
     return list;
-  auto whole = symbols.lookup<graph::ParameterOp>(read.getStateAttr().getAttr());
+  auto whole = symbols.lookup<graph::ParameterOp>(name.getAttr());
   auto type = cast<RankedTensorType>(whole.getType());
   graph::RunsAttr runs = runsOf(type, cut);
   OpBuilder::InsertionGuard guard(builder);
@@ -94,42 +111,12 @@ ArrayRef<graph::ParameterOp> ShardWriter::parametersOf(graph::ReadOp read, Shard
 void ShardWriter::writeRead(graph::ReadOp read) {
   builder.setInsertionPoint(read);
   ShardCut cut = *region->cutOf(read);
-  for (graph::ParameterOp parameter : parametersOf(read, cut)) {
+  for (graph::ParameterOp parameter : parametersOf(read.getStateAttr(), cut)) {
     auto shard = cast<graph::ReadOp>(builder.clone(*read));
     shard.setState(parameter.getSymName());
     shard.getResult().setType(local(read.getType(), cut));
     values[read].push_back(shard);
   }
-}
-
-/// What each shard takes for an operand: its own of what is cut, the value itself of what is whole.
-ShardWriter::Shards ShardWriter::operandOf(Operation *op, Value value) {
-  if (region->cutOf(value))
-    return values.lookup(value);
-  if (!isa<FloatType>(getElementTypeOrSelf(value.getType())) || value.getDefiningOp<graph::ConstantOp>())
-    return Shards(mine, value);
-  Attribute block = op->getAttr(graph::kBlockAttr);
-  Shards &each = shared[{value, block}];
-  if (!each.empty()) {
-    // Another region may have read it further down.
-    if (Operation *all = each[0].getDefiningOp(); op->isBeforeInBlock(all))
-      all->moveBefore(op);
-  } else {
-    auto all =
-        dist::SharedOp::create(builder, op->getLoc(), SmallVector<Type>(mine, value.getType()), value, axes);
-    if (block)
-      all->setAttr(graph::kBlockAttr, block);
-    each.assign(all.getShards().begin(), all.getShards().end());
-  }
-  return each;
-}
-
-/// A slice of what is cut takes the same parts of each shard.
-static void sliceShard(graph::SliceOp slice, int64_t dim, int64_t shards) {
-  SmallVector<int64_t> starts(slice.getStarts());
-  starts[dim] /= shards;
-  slice.setStarts(starts);
-  slice.setSizes(cast<RankedTensorType>(slice.getType()).getShape());
 }
 
 /// Operations behind `before` are of the block that `op` is of.
@@ -142,14 +129,137 @@ static void setBlocks(Operation *before, Operation *op) {
 
 Value ShardWriter::numberOf(Operation *op, int64_t shard, Type integer) {
   // Also where one rank has all shards: programs of all degrees have the same kernels.
-  Value context = graph::getOrAddContext(op->getParentOfType<func::FuncOp>());
+  Value context = operandOf(op, graph::getOrAddContext(op->getParentOfType<func::FuncOp>()))[shard];
   Location loc = op->getLoc();
   Value rank = graph::SliceOp::create(builder, loc, context, ArrayRef<int64_t>{DSOPT_TENSOR_RANK},
                                       ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1});
   if (!integer.isInteger(32))
     rank = graph::CastOp::create(builder, loc, RankedTensorType::get({1}, integer), rank);
   Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, integer, mine));
-  return graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));
+  Value number =
+      graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));
+  // What is folded of it is no kernel's but its own.
+  auto alone = dist::AxesAttr::get(builder.getContext(), {});
+  return dist::SharedOp::create(builder, loc, number.getType(), number, alone).getShards()[0];
+}
+
+/// What a shard has of a value that this rank has whole: the places `first` of the first shard along a
+/// dimension, those of the next `step` further on, divided.
+Value ShardWriter::takePlaces(Operation *op, int64_t shard, Value whole, int64_t dim, ArrayRef<int32_t> first,
+                              int64_t step, int64_t divisor) {
+  Operation *before = op->getPrevNode();
+  Location loc = op->getLoc();
+  Type i32 = builder.getI32Type();
+  auto type = RankedTensorType::get({static_cast<int64_t>(first.size())}, i32);
+  Value begin = graph::MulOp::create(builder, loc, numberOf(op, shard, i32),
+                                     graph::scalarConstant(builder, loc, i32, step));
+  Value offsets =
+      graph::ConstantOp::create(builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(type, first)));
+  Value places = graph::AddOp::create(builder, loc, offsets, begin);
+  if (divisor > 1)
+    places = graph::DivOp::create(builder, loc, places, graph::scalarConstant(builder, loc, i32, divisor));
+  Value taken = graph::GatherOp::create(builder, loc, whole, places, dim, IntegerAttr());
+  setBlocks(before, op);
+  return taken;
+}
+
+void ShardWriter::writeConstant(graph::ConstantOp op) {
+  builder.setInsertionPoint(op);
+  ShardCut cut = *region->cutOf(op);
+  Value whole = builder.clone(*op)->getResult(0);
+  int64_t part = op.getType().getShape()[cut.dim] / cut.parts, own = part / shards;
+  SmallVector<int32_t> first;
+  for (int64_t i = 0; i < cut.parts * own; ++i)
+    first.push_back(i / own * part + i % own);
+  for (int64_t shard = 0; shard < mine; ++shard)
+    values[op].push_back(takePlaces(op, shard, whole, cut.dim, first, own));
+}
+
+/// The heads that each shard's readers share: one for all of them, or one for each.
+void ShardWriter::writeTaken(graph::ReshapeOp op) {
+  builder.setInsertionPoint(op);
+  SharedHeads heads = *headsOf(op);
+  RankedTensorType type = local(op.getType(), *region->cutOf(op));
+  int64_t own = type.getDimSize(heads.dim), taken = heads.readers % own ? own : 1;
+  auto first = llvm::to_vector(llvm::seq(static_cast<int32_t>(taken)));
+  for (auto [shard, whole] : llvm::enumerate(shareWhole(op, heads.heads))) {
+    Value value = takePlaces(op, shard, whole, heads.dim, first, own, heads.readers);
+    Operation *before = op->getPrevNode();
+    SmallVector<int64_t> shape(cast<RankedTensorType>(value.getType()).getShape());
+    shape[heads.dim + 1] = own / taken;
+    auto expanded = RankedTensorType::get(shape, type.getElementType());
+    if (expanded != value.getType())
+      value = graph::ExpandOp::create(builder, op->getLoc(), expanded, value);
+    values[op].push_back(graph::ReshapeOp::create(builder, op->getLoc(), type, value));
+    setBlocks(before, op);
+  }
+  copied.insert(op.getInput().getDefiningOp());
+}
+
+/// What each shard takes for an operand: its own of what is cut, the value itself of what is whole.
+ShardWriter::Shards ShardWriter::operandOf(Operation *op, Value value) {
+  if (region->cutOf(value))
+    return values.lookup(value);
+  if (value.getDefiningOp<graph::ConstantOp>())
+    return Shards(mine, value);
+  return shareWhole(op, value);
+}
+
+/// Whether an operation moves elements of one value alone.
+static bool moves(Operation *op) {
+  return isa_and_nonnull<graph::ReshapeOp, graph::TransposeOp, graph::WindowsOp, graph::WindowsSumOp>(op);
+}
+
+/// Whether a value has the elements under windows.
+static bool hasWindows(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (moves(op) && !isa<graph::WindowsOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<graph::WindowsOp>(op);
+}
+
+/// A whole value for each shard. The windows of an image are each shard's own: the image is shared, as its
+/// gradient is smaller than theirs, and a convolution stays one.
+ShardWriter::Shards ShardWriter::shareWhole(Operation *op, Value value) {
+  Attribute block = op->getAttr(graph::kBlockAttr);
+  if (Shards known = shared.lookup({value, block}); !known.empty()) {
+    // Another region may have read it further down.
+    if (op->isBeforeInBlock(known[0].getDefiningOp())) {
+      if (hasWindows(value))
+        shareWhole(op, value.getDefiningOp()->getOperand(0));
+      for (Value shard : known)
+        shard.getDefiningOp()->moveBefore(op);
+    }
+    return known;
+  }
+  Shards each;
+  if (hasWindows(value)) {
+    Operation *source = value.getDefiningOp();
+    for (Value shard : shareWhole(op, source->getOperand(0))) {
+      Operation *copy = builder.clone(*source);
+      copy->setOperand(0, shard);
+      if (block)
+        copy->setAttr(graph::kBlockAttr, block);
+      each.push_back(copy->getResult(0));
+    }
+    copied.insert(source);
+  } else {
+    auto all =
+        dist::SharedOp::create(builder, op->getLoc(), SmallVector<Type>(mine, value.getType()), value, axes);
+    if (block)
+      all->setAttr(graph::kBlockAttr, block);
+    each.assign(all.getShards().begin(), all.getShards().end());
+  }
+  shared[{value, block}] = each;
+  return each;
+}
+
+/// A slice of what is cut takes the same parts of each shard.
+static void sliceShard(graph::SliceOp slice, int64_t dim, int64_t shards) {
+  SmallVector<int64_t> starts(slice.getStarts());
+  starts[dim] /= shards;
+  slice.setStarts(starts);
+  slice.setSizes(cast<RankedTensorType>(slice.getType()).getShape());
 }
 
 void ShardWriter::writeReduction(Operation *op) {
@@ -165,6 +275,7 @@ void ShardWriter::writeReduction(Operation *op) {
     }
   }
   all.number = [&](int64_t shard, Type integer) { return numberOf(op, shard, integer); };
+  all.share = [&](Value value, int64_t shard) { return operandOf(op, value)[shard]; };
   all.add = [&](ValueRange pieces) { return addPieces(builder, op->getLoc(), pieces, axes); };
   SmallVector<Value> results = cast<ShardedReductionOpInterface>(op).reduceShards(builder, all);
   setBlocks(before, op);
@@ -172,6 +283,11 @@ void ShardWriter::writeReduction(Operation *op) {
 }
 
 void ShardWriter::writeOp(Operation *op) {
+  if (auto constant = dyn_cast<graph::ConstantOp>(op);
+      constant && !isa<SplatElementsAttr>(constant.getValue()))
+    return writeConstant(constant);
+  if (region->takes(op))
+    return writeTaken(cast<graph::ReshapeOp>(op));
   builder.setInsertionPoint(op);
   if (region->reduces(op))
     return writeReduction(op);
@@ -205,9 +321,62 @@ void ShardWriter::writeOp(Operation *op) {
     writeSum(op, pieces);
 }
 
-void ShardWriter::writeSum(Operation *op, const Shards &pieces) {
+/// The operations behind a product that put its elements where windows lie, and nothing else reads.
+static SmallVector<Operation *> windowsSumBehind(Operation *op) {
+  SmallVector<Operation *> all, known;
+  for (Operation *last = op; last->getResult(0).hasOneUse();) {
+    last = *last->getResult(0).user_begin();
+    if (!moves(last) || last->getAttr(graph::kBlockAttr) != op->getAttr(graph::kBlockAttr))
+      break;
+    all.push_back(last);
+    if (isa<graph::WindowsSumOp>(last))
+      known = all;
+  }
+  return known;
+}
+
+void ShardWriter::writeSum(Operation *op, Shards pieces) {
+  // Fewer elements are added behind the sums of windows, and a convolution's gradient stays one.
+  SmallVector<Operation *> behind = windowsSumBehind(op);
+  for (Operation *next : behind) {
+    builder.setInsertionPoint(next);
+    for (Value &piece : pieces) {
+      Operation *copy = builder.clone(*next);
+      copy->setOperand(0, piece);
+      piece = copy->getResult(0);
+    }
+    op = next;
+  }
   Operation *before = op->getPrevNode();
   Value sum = addPieces(builder, op->getLoc(), pieces, axes);
   setBlocks(before, op);
   op->getResult(0).replaceAllUsesWith(sum);
+  for (Operation *next : llvm::reverse(behind))
+    eraseOp(next);
+}
+
+/// What is contributed to running statistics that are cut goes to those of the shards.
+void ShardWriter::writeStatistics(func::FuncOp function) {
+  Operation *end = function.front().getTerminator();
+  SmallVector<Value> results;
+  SmallVector<DictionaryAttr> attributes;
+  for (OpOperand &operand : end->getOpOperands()) {
+    DictionaryAttr own = function.getResultAttrDict(operand.getOperandNumber());
+    std::optional<ShardCut> cut = region->cutOf(operand.get());
+    if (!cut) {
+      results.push_back(operand.get());
+      attributes.push_back(own);
+      continue;
+    }
+    auto parameter = own.getAs<FlatSymbolRefAttr>(graph::kStatisticAttr);
+    llvm::append_range(results, values.lookup(operand.get()));
+    for (graph::ParameterOp shard : parametersOf(parameter, *cut)) {
+      NamedAttrList list(own);
+      list.set(graph::kStatisticAttr, FlatSymbolRefAttr::get(shard.getSymNameAttr()));
+      attributes.push_back(list.getDictionary(builder.getContext()));
+    }
+  }
+  end->setOperands(results);
+  function.setType(builder.getFunctionType(function.getArgumentTypes(), ValueRange(results).getTypes()));
+  function.setAllResultAttrs(attributes);
 }

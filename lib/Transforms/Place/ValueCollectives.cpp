@@ -8,12 +8,16 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
-/// Each rank has the sum, and what it does with it all do alike: so has the gradient.
-struct AllReduceGradient : DifferentiableOpInterface::ExternalModel<AllReduceGradient, dist::AllReduceOp> {
-  LogicalResult buildGradient(Operation *, OpBuilder &, ValueRange resultGrads, ArrayRef<bool> needed,
-                              MutableArrayRef<Value> operandGrads) const {
-    if (needed[0])
-      operandGrads[0] = resultGrads[0];
+/// Each rank has the sum, and what it does with it all do alike: so has the gradient, which all pieces share.
+template <typename Op> struct SumGradient : DifferentiableOpInterface::ExternalModel<SumGradient<Op>, Op> {
+  LogicalResult buildGradient(Operation *op, OpBuilder &builder, ValueRange resultGrads,
+                              ArrayRef<bool> needed, MutableArrayRef<Value> operandGrads) const {
+    auto shared = dist::SharedOp::create(builder, op->getLoc(),
+                                         SmallVector<Type>(op->getNumOperands(), resultGrads[0].getType()),
+                                         resultGrads[0], dist::AxesAttr::get(op->getContext(), {}));
+    for (auto [isNeeded, grad, shard] : llvm::zip_equal(needed, operandGrads, shared.getShards()))
+      if (isNeeded)
+        grad = shard;
     return success();
   }
 };
@@ -38,8 +42,9 @@ template <typename Op> struct NoCost : CostedOpInterface::ExternalModel<NoCost<O
 } // namespace
 
 void dsopt::registerValueCollectives(DialectRegistry &registry) {
-  registry.addExtension(+[](MLIRContext *context, dist::DistDialect *) {
-    dist::AllReduceOp::attachInterface<AllReduceGradient, NoCost<dist::AllReduceOp>>(*context);
+  registry.addExtension(+[](MLIRContext *context, dist::DistDialect *, graph::GraphDialect *) {
+    graph::TreeAddOp::attachInterface<SumGradient<graph::TreeAddOp>>(*context);
+    dist::AllReduceOp::attachInterface<SumGradient<dist::AllReduceOp>, NoCost<dist::AllReduceOp>>(*context);
     dist::SharedOp::attachInterface<SharedGradient, NoCost<dist::SharedOp>>(*context);
   });
 }

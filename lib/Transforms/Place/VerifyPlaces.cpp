@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Place/Passes.h"
@@ -27,6 +28,7 @@ public:
 
 private:
   LogicalResult visit(Operation *op);
+  LogicalResult visitReturn(Operation *op);
   /// Whether an operation makes what differs of what does not.
   bool isSource(Operation *op);
   bool isShard(StringRef parameter) {
@@ -57,7 +59,10 @@ bool PlaceVerifier::isSource(Operation *op) {
   if (auto read = dyn_cast<graph::ReadOp>(op))
     return isShard(read.getState());
   if (auto slice = dyn_cast<graph::SliceOp>(op)) {
-    auto argument = dyn_cast<BlockArgument>(slice.getInput());
+    Value context = slice.getInput();
+    if (auto shared = context.getDefiningOp<dist::SharedOp>())
+      context = shared.getValue();
+    auto argument = dyn_cast<BlockArgument>(context);
     return argument && graph::isContext(argument) && slice.getStarts()[0] <= DSOPT_TENSOR_RANK &&
            slice.getStarts()[0] + slice.getType().getDimSize(0) > DSOPT_TENSOR_RANK;
   }
@@ -65,10 +70,27 @@ bool PlaceVerifier::isSource(Operation *op) {
   return dropout && dropout.getRuns();
 }
 
+/// Contributions to the running statistics of shards alone are a rank's own.
+LogicalResult PlaceVerifier::visitReturn(Operation *op) {
+  llvm::SmallDenseMap<unsigned, StringRef> statistics;
+  for (const graph::Statistic &statistic : graph::statisticsOf(cast<func::FuncOp>(op->getParentOp())))
+    statistics[statistic.result] = statistic.parameter.getValue();
+  for (OpOperand &operand : op->getOpOperands()) {
+    StringRef statistic = statistics.lookup(operand.getOperandNumber());
+    bool isOwn = !statistic.empty() && isShard(statistic);
+    if (differs.contains(operand.get()) && !isOwn)
+      return op->emitOpError("returns what differs between ranks along tp, expected what all of them have");
+    if (isOwn && !differs.contains(operand.get()))
+      return op->emitOpError("returns for @")
+             << statistic << ", of which ranks along tp have shards, what is equal on all of them";
+  }
+  return success();
+}
+
 LogicalResult PlaceVerifier::visit(Operation *op) {
   bool any = llvm::any_of(op->getOperands(), [&](Value operand) { return differs.contains(operand); });
-  if (isa<dist::SharedOp>(op))
-    return any ? op->emitOpError("hands to all shards what differs between ranks along tp") : success();
+  if (auto shared = dyn_cast<dist::SharedOp>(op); shared && any && !shared.getAxes().getParts().empty())
+    return op->emitOpError("hands to all shards what differs between ranks along tp");
   if (isa<dist::AllReduceOp>(op))
     return any ? success()
                : op->emitOpError("adds what is equal on all ranks along tp, expected pieces of a sum");
@@ -81,9 +103,7 @@ LogicalResult PlaceVerifier::visit(Operation *op) {
     return success();
   }
   if (op->hasTrait<OpTrait::IsTerminator>())
-    return any ? op->emitOpError(
-                     "returns what differs between ranks along tp, expected what all of them have")
-               : success();
+    return visitReturn(op);
   if (any || isSource(op))
     differs.insert(op->result_begin(), op->result_end());
   return success();

@@ -45,6 +45,8 @@ private:
   void writeNorm(const PlacedBucket &bucket);
   /// Those of the buckets that are this position's own.
   void writeUpdates(llvm::ArrayRef<const PlacedBucket *> buckets);
+  exec::RefAttr writeDirections(llvm::ArrayRef<const PlacedBucket *> buckets, llvm::StringRef suffix,
+                                llvm::DenseMap<const PlacedBucket *, exec::UpdateOp> &directions);
   exec::UpdateOp writeUpdate(const PlacedBucket &bucket, mlir::SymbolRefAttr kernel);
   exec::UpdateOp writeDirection(const PlacedBucket &bucket);
   /// By role, the bucket's buffer of what is kept of whole parameters, and the first element not given away.

@@ -2,6 +2,7 @@
 
 #include "StepFinisher.h"
 #include "dsopt/Interfaces/Optimizers.h"
+#include "dsopt/Transforms/Order/Communicators.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -23,6 +24,47 @@ void StepFinisher::writeNorm(const PlacedBucket &bucket) {
   out.emit<NormOp>(ownGradient(bucket, 0), bucket.name(), record, kComputeStream, /*whole=*/step.frozen);
 }
 
+/// The directions of buckets that the same ranks have other parts of, and where the records of all of these
+/// are then: those of slices, and those of tensor shards.
+RefAttr StepFinisher::writeDirections(ArrayRef<const PlacedBucket *> buckets, StringRef suffix,
+                                      llvm::DenseMap<const PlacedBucket *, UpdateOp> &directions) {
+  auto bytesOf = [](const PlacedBucket *bucket) {
+    return dist::BucketOp(bucket->op).getRanges().size() * kTrustWords * sizeof(int64_t);
+  };
+  int64_t bytes = 0;
+  for (const PlacedBucket *bucket : buckets)
+    bytes += bytesOf(bucket);
+  auto words = [&](int64_t ranks) {
+    return MemRefType::get({ranks * bytes / (int64_t)sizeof(int64_t)}, IntegerType::get(out.context, 64));
+  };
+  RefAttr record = out.ref(out.buffer(("norms.own" + suffix).str(), words(1), BufferKind::Buffers));
+  int64_t at = 0;
+  for (const PlacedBucket *bucket : buckets) {
+    UpdateOp &direction = directions[bucket] = writeDirection(*bucket);
+    direction.setRecordAttr(out.ref(record.getBuffer(), 0, at));
+    at += bytesOf(bucket);
+  }
+  const PlacedBucket &first = *buckets.front();
+  SmallVector<AxisPart> holders;
+  if (!first.wholeStates())
+    llvm::append_range(holders, dist::BucketOp(first.op).getAxes().getParts());
+  if (dist::AxesAttr distinct = dist::BucketOp(first.op).getDistinctAttr())
+    llvm::append_range(holders, distinct.getParts());
+  int64_t ranks = dist::getGrid(first.op).count(holders);
+  if (ranks == 1)
+    return record;
+  RefAttr records = out.ref(out.buffer(("norms.all" + suffix).str(), words(ranks), BufferKind::Buffers));
+  auto module = schedule->getParentOfType<ModuleOp>();
+  auto axes = dist::AxesAttr::get(out.context, holders);
+  // What is over tensor ranks alone comes behind the sums of values.
+  bool isTensor = holders.size() == 1 && holders[0].axis == Axis::tp;
+  if (isTensor)
+    declareTensorStream(module);
+  out.emit<GatherOp>(record, records, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(),
+                     declareCommunicator(module, axes), isTensor ? kTensorStream : kCommStream);
+  return records;
+}
+
 /// Where updates see norms of whole parameters, which may lie in several buckets and on all ranks, all
 /// directions come first, and their records are gathered.
 void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
@@ -32,9 +74,6 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
   auto kernelOf = [](auto &kernels, const PlacedBucket *bucket) {
     return kernels.lookup(dist::BucketOp(bucket->op).getSymNameAttr());
   };
-  RefAttr record, records;
-  SmallVector<UpdateOp> directions;
-  int64_t bytes = 0;
   auto seesMatricesAlone = [&](const PlacedBucket *bucket) {
     return step.seesMatrices(*bucket) && !step.seesNorms(*bucket);
   };
@@ -42,33 +81,26 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
     if (seesMatricesAlone(bucket))
       writeMatrixUpdate(*bucket, writeDirection(*bucket));
   llvm::erase_if(own, seesMatricesAlone);
-  if (!own.empty() && step.seesNorms(*own.front())) {
+  llvm::DenseMap<const PlacedBucket *, UpdateOp> directions;
+  llvm::DenseMap<const PlacedBucket *, RefAttr> records;
+  for (StringRef suffix : {"", ".shards"}) {
+    SmallVector<const PlacedBucket *> alike;
     for (const PlacedBucket *bucket : own)
-      bytes += dist::BucketOp(bucket->op).getRanges().size() * kTrustWords * sizeof(int64_t);
-    auto words = [&](int64_t ranks) {
-      return MemRefType::get({ranks * bytes / (int64_t)sizeof(int64_t)}, IntegerType::get(out.context, 64));
-    };
-    record = records = out.ref(out.buffer("norms.own", words(1), BufferKind::Buffers));
-    int64_t at = 0;
-    for (const PlacedBucket *bucket : own) {
-      directions.push_back(writeDirection(*bucket));
-      directions.back().setRecordAttr(out.ref(record.getBuffer(), 0, at));
-      at += dist::BucketOp(bucket->op).getRanges().size() * kTrustWords * sizeof(int64_t);
-    }
-    const PlacedBucket &first = *own.front();
-    if (first.ranks > 1 && !first.wholeStates()) {
-      records = out.ref(out.buffer("norms.all", words(first.ranks), BufferKind::Buffers));
-      out.emit<GatherOp>(record, records, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(),
-                         first.group(), kCommStream);
-    }
+      if (step.seesNorms(*bucket) && dist::BucketOp(bucket->op).getDistinct().has_value() == !suffix.empty())
+        alike.push_back(bucket);
+    if (alike.empty())
+      continue;
+    RefAttr all = writeDirections(alike, suffix, directions);
+    for (const PlacedBucket *bucket : alike)
+      records[bucket] = all;
   }
-  for (auto [index, bucket] : llvm::enumerate(own)) {
+  for (const PlacedBucket *bucket : own) {
     if (SymbolRefAttr local = kernelOf(step.locals, bucket))
       writeUpdate(*bucket, local).setDirection(true);
-    UpdateOp update = step.seesMatrices(*bucket) ? writeMatrixUpdate(*bucket, directions[index])
+    UpdateOp update = step.seesMatrices(*bucket) ? writeMatrixUpdate(*bucket, directions.lookup(bucket))
                                                  : writeUpdate(*bucket, kernelOf(step.kernels, bucket));
-    if (records)
-      update.setRecordAttr(records);
+    if (RefAttr all = records.lookup(bucket))
+      update.setRecordAttr(all);
     if (step.lags)
       keepGradient(*bucket);
   }

@@ -69,4 +69,25 @@ func.func @attention(%ids: tensor<4x6xi64>, %table: tensor<50x16xf32>, %w: tenso
   %m = graph.reduce_max %a {axes = array<i64: 1, 3>} : (tensor<4x4x6x4xf32>) -> tensor<4x6xf32>
   return %m : tensor<4x6xf32>
 }
+// Batch and channels go through windows and their sums, what windows move over does not; a pad keeps what it does not pad.
+
+// CHECK-LABEL: func.func @windows
+func.func @windows(%x: tensor<4x6x8xf32>) -> tensor<4x6x8xf32> {
+  // CHECK: %[[P:.*]] = graph.pad
+  // CHECK: %[[PS:.*]] = shard.sharding @grid split_axes = {{\[\[}}0], [], [1]]
+  // CHECK: shard.shard %[[P]] to %[[PS]]
+  // CHECK: %[[W:.*]] = graph.windows
+  // CHECK: %[[WS:.*]] = shard.sharding @grid split_axes = {{\[\[}}0], [], [], [1]]
+  // CHECK: shard.shard %[[W]] to %[[WS]]
+  // CHECK: %[[S:.*]] = graph.windows_sum
+  // CHECK: %[[SS:.*]] = shard.sharding @grid split_axes = {{\[\[}}0], [], [1]]
+  // CHECK: shard.shard %[[S]] to %[[SS]]
+  %both = shard.sharding @grid split_axes = [[0], [], [1]] : !shard.sharding
+  %xs = shard.shard %x to %both : tensor<4x6x8xf32>
+  %xu = shard.shard %xs to %both annotate_for_users : tensor<4x6x8xf32>
+  %p = graph.pad %xu {lows = array<i64: 0, 1, 0>, highs = array<i64: 0, -1, 0>, value = 0.0 : f32} : (tensor<4x6x8xf32>) -> tensor<4x6x8xf32>
+  %w = graph.windows %p {axis = 1 : i64, counts = array<i64: 6>, kernel = array<i64: 3>, strides = array<i64: 1>, dilations = array<i64: 1>, lows = array<i64: 1>, value = 0.0 : f32} : (tensor<4x6x8xf32>) -> tensor<4x6x3x8xf32>
+  %s = graph.windows_sum %w {axis = 1 : i64, strides = array<i64: 1>, dilations = array<i64: 1>, lows = array<i64: 1>} : (tensor<4x6x3x8xf32>) -> tensor<4x6x8xf32>
+  return %s : tensor<4x6x8xf32>
+}
 }

@@ -97,3 +97,198 @@ module @fused {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// Channels of a convolution, with a running statistic of them: the image is shared, and each shard has windows of its own. The
+// next convolution sums over its windows' channels, which are cut within each place of the kernel.
+
+// CHECK-LABEL: module @channels
+// CHECK: graph.parameter @a.shard.0 : tensor<2x3x3x3xf32> {{.*}}part_runs = #graph.runs<54 every 108 step 54>
+// CHECK: graph.parameter @mean : tensor<4xf32>
+// CHECK-NEXT: graph.parameter @mean.shard.0 : tensor<2xf32> {{.*}}part_of = @mean, part_runs = #graph.runs<2 every 4 step 2>, statistic
+// CHECK: graph.parameter @b.shard.0 : tensor<2x2x3x3xf32> {{.*}}part_runs = #graph.runs<18 every 36 step 18>
+// CHECK: func.func @forward({{.*}}) -> (tensor<f32>, tensor<2xf32> {graph.momentum = 9.000000e-01 : f64, graph.statistic = @mean.shard.0})
+// CHECK: [[X:%.*]] = dist.shared %arg0 over [tp] {{.*}}tensor<2x5x5x3xf32> 1
+// CHECK-NEXT: [[W:%.*]] = graph.windows [[X]]
+// CHECK-NEXT: graph.reshape [[W]] {{.*}}-> tensor<50x27xf32>
+// CHECK: [[M:%.*]] = graph.reduce_mean {{.*}}-> tensor<2xf32>
+// CHECK: graph.windows {{.*}}-> tensor<2x5x5x3x3x2xf32>
+// CHECK: graph.matmul {{.*}}(tensor<50x18xf32>, tensor<2x18xf32>) -> tensor<50x2xf32>
+// CHECK-NEXT: dist.all_reduce
+// CHECK: return {{.*}}, [[M]] : tensor<f32>, tensor<2xf32>
+
+// ALONE-LABEL: module @channels
+// ALONE: func.func @forward({{.*}}graph.statistic = @mean.shard.0}, {{.*}}graph.statistic = @mean.shard.1}, {{.*}}graph.statistic = @mean.shard.2}, {{.*}}graph.statistic = @mean.shard.3})
+// ALONE: [[X:%.*]]:4 = dist.shared %arg0 over []
+// ALONE: graph.windows [[X]]#0
+// ALONE: graph.windows [[X]]#3
+module @channels {
+  graph.parameter @a : tensor<4x3x3x3xf32> from "m" at 0 bytes 432
+  graph.parameter @mean : tensor<4xf32> from "m" at 432 bytes 16 frozen {statistic}
+  graph.parameter @b : tensor<2x4x3x3xf32> from "m" at 448 bytes 288
+  func.func @forward(%x: tensor<2x5x5x3xf32>) -> (tensor<f32>, tensor<4xf32> {graph.statistic = @mean, graph.momentum = 0.9 : f64}) {
+    %0 = graph.windows %x {axis = 1 : i64, counts = array<i64: 5, 5>, kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, lows = array<i64: 1, 1>, value = 0.0 : f32, graph.block = 0 : i64} : (tensor<2x5x5x3xf32>) -> tensor<2x5x5x3x3x3xf32>
+    %1 = graph.reshape %0 {graph.block = 0 : i64} : (tensor<2x5x5x3x3x3xf32>) -> tensor<50x27xf32>
+    %2 = graph.read @a {graph.block = 0 : i64} : tensor<4x3x3x3xf32>
+    %3 = graph.transpose %2 {perm = array<i64: 0, 2, 3, 1>, graph.block = 0 : i64} : (tensor<4x3x3x3xf32>) -> tensor<4x3x3x3xf32>
+    %4 = graph.reshape %3 {graph.block = 0 : i64} : (tensor<4x3x3x3xf32>) -> tensor<4x27xf32>
+    %5 = graph.matmul %1, %4 {transpose_b, graph.block = 0 : i64} : (tensor<50x27xf32>, tensor<4x27xf32>) -> tensor<50x4xf32>
+    %mean = graph.reduce_mean %5 {axes = array<i64: 0>, graph.block = 0 : i64} : (tensor<50x4xf32>) -> tensor<4xf32>
+    %6 = graph.sub %5, %mean {graph.block = 0 : i64} : (tensor<50x4xf32>, tensor<4xf32>) -> tensor<50x4xf32>
+    %7 = graph.relu %6 {graph.block = 0 : i64} : (tensor<50x4xf32>) -> tensor<50x4xf32>
+    %8 = graph.reshape %7 {graph.block = 0 : i64} : (tensor<50x4xf32>) -> tensor<2x5x5x4xf32>
+    %9 = graph.windows %8 {axis = 1 : i64, counts = array<i64: 5, 5>, kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, lows = array<i64: 1, 1>, value = 0.0 : f32, graph.block = 0 : i64} : (tensor<2x5x5x4xf32>) -> tensor<2x5x5x3x3x4xf32>
+    %10 = graph.reshape %9 {graph.block = 0 : i64} : (tensor<2x5x5x3x3x4xf32>) -> tensor<50x36xf32>
+    %11 = graph.read @b {graph.block = 0 : i64} : tensor<2x4x3x3xf32>
+    %12 = graph.transpose %11 {perm = array<i64: 0, 2, 3, 1>, graph.block = 0 : i64} : (tensor<2x4x3x3xf32>) -> tensor<2x3x3x4xf32>
+    %13 = graph.reshape %12 {graph.block = 0 : i64} : (tensor<2x3x3x4xf32>) -> tensor<2x36xf32>
+    %14 = graph.matmul %10, %13 {transpose_b, graph.block = 0 : i64} : (tensor<50x36xf32>, tensor<2x36xf32>) -> tensor<50x2xf32>
+    %loss = graph.reduce_sum %14 {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<50x2xf32>) -> tensor<f32>
+    return %loss, %mean : tensor<f32>, tensor<4xf32>
+  }
+}
+
+// -----
+
+// What is concatenated along its channels is cut in parts of the smaller one's size, so that each shard has its own of both.
+
+// CHECK-LABEL: module @joined
+// CHECK: graph.parameter @a.shard.0 : tensor<4x8xf32> {{.*}}part_runs = #graph.runs<4 every 8 step 4>
+// CHECK: graph.parameter @b.shard.0 : tensor<4x4xf32> {{.*}}part_runs = #graph.runs<4 every 8 step 4>
+// CHECK: graph.parameter @c.shard.0 : tensor<12x4xf32> {{.*}}part_runs = #graph.runs<16 every 32 step 16>
+// CHECK: graph.concat {{.*}}(tensor<2x8xf32>, tensor<2x4xf32>) -> tensor<2x12xf32>
+// CHECK: dist.all_reduce
+module @joined {
+  graph.parameter @a : tensor<4x16xf32> from "m" at 0 bytes 256
+  graph.parameter @b : tensor<4x8xf32> from "m" at 256 bytes 128
+  graph.parameter @c : tensor<24x4xf32> from "m" at 384 bytes 384
+  func.func @forward(%x: tensor<2x4xf32>) -> tensor<f32> {
+    %a = graph.read @a {graph.block = 0 : i64} : tensor<4x16xf32>
+    %0 = graph.matmul %x, %a {graph.block = 0 : i64} : (tensor<2x4xf32>, tensor<4x16xf32>) -> tensor<2x16xf32>
+    %b = graph.read @b {graph.block = 0 : i64} : tensor<4x8xf32>
+    %1 = graph.matmul %x, %b {graph.block = 0 : i64} : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+    %2 = graph.concat %0, %1 {axis = 1 : i64, graph.block = 0 : i64} : (tensor<2x16xf32>, tensor<2x8xf32>) -> tensor<2x24xf32>
+    %c = graph.read @c {graph.block = 0 : i64} : tensor<24x4xf32>
+    %3 = graph.matmul %2, %c {graph.block = 0 : i64} : (tensor<2x24xf32>, tensor<24x4xf32>) -> tensor<2x4xf32>
+    %loss = graph.reduce_sum %3 {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// The pieces of a transposed convolution are added behind its windows' sums, which have fewer elements.
+
+// CHECK-LABEL: module @transposed
+// CHECK: [[P:%.*]] = graph.matmul {{.*}}-> tensor<8x12xf32>
+// CHECK-NEXT: [[R:%.*]] = graph.reshape [[P]]
+// CHECK-NEXT: [[S:%.*]] = graph.windows_sum [[R]]
+// CHECK-NEXT: dist.all_reduce [[S]] over [tp] {graph.block = 0 : i64} : tensor<2x5x3xf32>
+module @transposed {
+  graph.parameter @a : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @b : tensor<8x12xf32> from "m" at 128 bytes 384
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<f32> {
+    %a = graph.read @a {graph.block = 0 : i64} : tensor<4x8xf32>
+    %0 = graph.matmul %x, %a {graph.block = 0 : i64} : (tensor<8x4xf32>, tensor<4x8xf32>) -> tensor<8x8xf32>
+    %b = graph.read @b {graph.block = 0 : i64} : tensor<8x12xf32>
+    %1 = graph.matmul %0, %b {graph.block = 0 : i64} : (tensor<8x8xf32>, tensor<8x12xf32>) -> tensor<8x12xf32>
+    %2 = graph.reshape %1 {graph.block = 0 : i64} : (tensor<8x12xf32>) -> tensor<2x4x4x3xf32>
+    %3 = graph.windows_sum %2 {axis = 1 : i64, strides = array<i64: 1>, dilations = array<i64: 1>, lows = array<i64: 1>, graph.block = 0 : i64} : (tensor<2x4x4x3xf32>) -> tensor<2x5x3xf32>
+    %loss = graph.reduce_sum %3 {axes = array<i64: 0, 1, 2>, graph.block = 0 : i64} : (tensor<2x5x3xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Of a constant that is not one number each shard takes its own, by its number.
+
+// CHECK-LABEL: module @slopes
+// CHECK: func.func @forward({{.*}}, [[C:%.*]]: tensor<6xi32> {graph.context, graph.name = "context"})
+// CHECK: [[S:%.*]] = graph.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
+// CHECK: [[R:%.*]] = graph.slice [[C]] {{.*}}starts = array<i64: 5>
+// CHECK: [[N:%.*]] = graph.add
+// CHECK: [[E:%.*]] = graph.constant dense<2> : tensor<i32>
+// CHECK: [[O:%.*]] = graph.mul [[N]], [[E]]
+// CHECK: [[F:%.*]] = graph.constant dense<[0, 1]> : tensor<2xi32>
+// CHECK: [[P:%.*]] = graph.add [[F]], [[O]]
+// CHECK: [[T:%.*]] = graph.gather [[S]], [[P]] {axis = 0 : i64, graph.block = 0 : i64}
+// CHECK: graph.mul {{.*}}, [[T]]
+module @slopes {
+  graph.parameter @a : tensor<4x4xf32> from "m" at 0 bytes 64
+  graph.parameter @b : tensor<4x4xf32> from "m" at 64 bytes 64
+  func.func @forward(%x: tensor<2x4xf32>) -> tensor<f32> {
+    %a = graph.read @a {graph.block = 0 : i64} : tensor<4x4xf32>
+    %0 = graph.matmul %x, %a {graph.block = 0 : i64} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %s = graph.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32> {graph.block = 0 : i64}
+    %1 = graph.mul %0, %s {graph.block = 0 : i64} : (tensor<2x4xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+    %b = graph.read @b {graph.block = 0 : i64} : tensor<4x4xf32>
+    %2 = graph.matmul %1, %b {graph.block = 0 : i64} : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %loss = graph.reduce_sum %2 {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<2x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Two heads that two others share each: halves have one of them each, quarters take the one that theirs reads.
+
+// CHECK-LABEL: module @grouped
+// CHECK: graph.parameter @k.shard.0 : tensor<4x2xf32>
+// CHECK: graph.expand {{.*}}-> tensor<3x1x2x2xf32>
+// CHECK-NEXT: graph.reshape {{.*}}-> tensor<3x2x2xf32>
+// ALONE-LABEL: module @grouped
+// ALONE: graph.parameter @q.shard.3 : tensor<4x2xf32>
+// ALONE-NOT: @k.shard
+// ALONE: [[K:%.*]]:4 = dist.shared {{.*}} : tensor<3x2x1x2xf32> 4
+// ALONE: [[D:%.*]] = graph.constant dense<2> : tensor<i32>
+// ALONE-NEXT: [[P:%.*]] = graph.div {{.*}}, [[D]]
+// ALONE-NEXT: [[T:%.*]] = graph.gather [[K]]#0, [[P]] {axis = 1 : i64, graph.block = 0 : i64} : (tensor<3x2x1x2xf32>, tensor<1xi32>) -> tensor<3x1x1x2xf32>
+// ALONE-NEXT: graph.reshape [[T]] {graph.block = 0 : i64} : (tensor<3x1x1x2xf32>) -> tensor<3x1x2xf32>
+module @grouped {
+  graph.parameter @q : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @k : tensor<4x4xf32> from "m" at 128 bytes 64
+  graph.parameter @o : tensor<8x4xf32> from "m" at 192 bytes 128
+  func.func @forward(%x: tensor<3x4xf32>) -> tensor<f32> {
+    %q = graph.read @q {graph.block = 0 : i64} : tensor<4x8xf32>
+    %0 = graph.matmul %x, %q {graph.block = 0 : i64} : (tensor<3x4xf32>, tensor<4x8xf32>) -> tensor<3x8xf32>
+    %1 = graph.reshape %0 {graph.block = 0 : i64} : (tensor<3x8xf32>) -> tensor<3x4x2xf32>
+    %k = graph.read @k {graph.block = 0 : i64} : tensor<4x4xf32>
+    %2 = graph.matmul %x, %k {graph.block = 0 : i64} : (tensor<3x4xf32>, tensor<4x4xf32>) -> tensor<3x4xf32>
+    %3 = graph.reshape %2 {graph.block = 0 : i64} : (tensor<3x4xf32>) -> tensor<3x2x1x2xf32>
+    %4 = graph.expand %3 {graph.block = 0 : i64} : (tensor<3x2x1x2xf32>) -> tensor<3x2x2x2xf32>
+    %5 = graph.reshape %4 {graph.block = 0 : i64} : (tensor<3x2x2x2xf32>) -> tensor<3x4x2xf32>
+    %6 = graph.mul %1, %5 {graph.block = 0 : i64} : (tensor<3x4x2xf32>, tensor<3x4x2xf32>) -> tensor<3x4x2xf32>
+    %7 = graph.reshape %6 {graph.block = 0 : i64} : (tensor<3x4x2xf32>) -> tensor<3x8xf32>
+    %o = graph.read @o {graph.block = 0 : i64} : tensor<8x4xf32>
+    %8 = graph.matmul %7, %o {graph.block = 0 : i64} : (tensor<3x8xf32>, tensor<8x4xf32>) -> tensor<3x4xf32>
+    %loss = graph.reduce_sum %8 {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<3x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Matrices that tokens choose: columns and rows are those of the experts.
+
+// CHECK-LABEL: module @experts
+// CHECK: graph.parameter @up.shard.0 : tensor<3x4x4xf32> {{.*}}part_runs = #graph.runs<16 every 32 step 16>
+// CHECK: graph.parameter @down.shard.0 : tensor<3x4x4xf32> {{.*}}part_runs = #graph.runs<4 every 8 step 4>
+// CHECK: graph.gather {{.*}}-> tensor<2x4x4xf32>
+// CHECK: dist.all_reduce {{.*}} : tensor<2x4x1xf32>
+module @experts {
+  graph.parameter @up : tensor<3x8x4xf32> from "m" at 0 bytes 384
+  graph.parameter @down : tensor<3x4x8xf32> from "m" at 384 bytes 384
+  func.func @forward(%x: tensor<2x4x1xf32>, %best: tensor<2xi64>) -> tensor<f32> {
+    %up = graph.read @up {graph.block = 0 : i64} : tensor<3x8x4xf32>
+    %0 = graph.gather %up, %best {axis = 0 : i64, graph.block = 0 : i64} : (tensor<3x8x4xf32>, tensor<2xi64>) -> tensor<2x8x4xf32>
+    %1 = graph.matmul %0, %x {graph.block = 0 : i64} : (tensor<2x8x4xf32>, tensor<2x4x1xf32>) -> tensor<2x8x1xf32>
+    %2 = graph.relu %1 {graph.block = 0 : i64} : (tensor<2x8x1xf32>) -> tensor<2x8x1xf32>
+    %down = graph.read @down {graph.block = 0 : i64} : tensor<3x4x8xf32>
+    %3 = graph.gather %down, %best {axis = 0 : i64, graph.block = 0 : i64} : (tensor<3x4x8xf32>, tensor<2xi64>) -> tensor<2x4x8xf32>
+    %4 = graph.matmul %3, %2 {graph.block = 0 : i64} : (tensor<2x4x8xf32>, tensor<2x8x1xf32>) -> tensor<2x4x1xf32>
+    %loss = graph.reduce_sum %4 {axes = array<i64: 0, 1, 2>, graph.block = 0 : i64} : (tensor<2x4x1xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

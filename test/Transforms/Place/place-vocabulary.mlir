@@ -2,15 +2,16 @@
 // RUN: dsopt-opt %s -split-input-file "-place-values=shards=2 ranks=1" | FileCheck %s --check-prefix=ALONE
 
 // One table for words and classes, of an odd number of rows: the second shard has one of zeros. Each shard looks for its own words and
-// gives zeros for others; of the loss it has a place of its own for the logarithm of its sum, and the label's term where it has the label.
+// gives zeros for others; of the loss it has a place of its own for the logarithm of its sum, and the label's term where it has the label. Nothing is computed
+// of what shards share for several of them at once.
 
 // CHECK-LABEL: module @tied
 // CHECK: graph.parameter @table.shard.0 : tensor<21x2xf32> {{.*}}part_begin = 0 : i64, part_of = @table, part_runs = #graph.runs<42 every 84 step 42>
 // CHECK: func.func @forward(%arg0: tensor<3xi64>, %arg1: tensor<3xi64>, [[CONTEXT:%.*]]: tensor<6xi32> {graph.context, graph.name = "context"})
-// CHECK: [[RANK:%.*]] = graph.slice [[CONTEXT]] {{.*}}starts = array<i64: 5>
-// CHECK: [[WIDE:%.*]] = graph.cast [[RANK]]
-// CHECK: [[MINE:%.*]] = graph.mul [[WIDE]]
-// CHECK: [[NUMBER:%.*]] = graph.add [[MINE]]
+// CHECK: [[IDS:%.*]] = dist.shared %arg0 over [tp]
+// CHECK: [[MINE:%.*]] = dist.shared [[CONTEXT]] over [tp]
+// CHECK: graph.slice [[MINE]] {{.*}}starts = array<i64: 5>
+// CHECK: [[NUMBER:%.*]] = dist.shared {{.*}} over [] {graph.block = 0 : i64} : tensor<1xi64> 1
 // CHECK: [[BEGIN:%.*]] = graph.mul [[NUMBER]]
 // CHECK: [[LOCAL:%.*]] = graph.sub {{.*}}, [[BEGIN]]
 // CHECK: [[READABLE:%.*]] = graph.where [[OWN:%.*]], [[LOCAL]], {{.*}}
@@ -22,7 +23,8 @@
 // CHECK: graph.constant dense<41> : tensor<i64>
 // CHECK: [[REAL:%.*]] = graph.where {{.*}}, [[LOGITS]], {{.*}}(tensor<1x21xi1>, tensor<3x21xf32>, tensor<f32>)
 // CHECK: graph.nll [[REAL]], {{.*}} {graph.block = 1 : i64, ignore_index = -1 : i64}
-// CHECK: dist.all_reduce {{.*}} over [tp] {graph.block = 1 : i64} : tensor<3x3xf32>
+// CHECK: dist.all_reduce {{.*}} over [tp] {graph.block = 1 : i64} : tensor<3x2xf32>
+// CHECK: dist.all_reduce {{.*}} over [tp] {graph.block = 1 : i64} : tensor<3xf32>
 // CHECK: graph.stop_gradient
 
 // A rank that has both adds their pieces, and asks for its place all the same.
@@ -30,7 +32,8 @@
 // ALONE: graph.parameter @table.shard.1 : tensor<21x2xf32> {{.*}}part_begin = 42 : i64, part_of = @table, part_runs = #graph.runs<42 every 84 step 84>
 // ALONE: graph.slice {{.*}}starts = array<i64: 5>
 // ALONE: graph.tree_add {{.*}}tensor<3x2xf32>
-// ALONE: graph.tree_add {{.*}}tensor<3x3xf32>
+// ALONE: graph.tree_add {{.*}}tensor<3x2xf32>
+// ALONE: graph.tree_add {{.*}}tensor<3xf32>
 // ALONE-NOT: all_reduce
 module @tied {
   graph.parameter @table : tensor<41x2xf32> from "m" at 0 bytes 328

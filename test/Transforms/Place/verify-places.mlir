@@ -78,3 +78,29 @@ module {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// What contributes to a shard's running statistic is the shard's own; what is taken by the rank's coordinate differs.
+module {
+  graph.parameter @m : tensor<4xf32> from "m" at 0 bytes 16 frozen {statistic}
+  graph.parameter @m.shard.0 : tensor<2xf32> from "m" at 0 bytes 8 frozen {statistic, part_of = @m, part_begin = 0 : i64, part_runs = #graph.runs<2 every 4 step 2>}
+  func.func @micro_batch(%x: tensor<2x4xf32>, %y: tensor<2xf32>, %k: tensor<6xi32> {graph.context, graph.name = "context"})
+      -> (tensor<f32>, tensor<2xf32> {graph.statistic = @m.shard.0, graph.momentum = 0.9 : f64}) {
+    %loss = graph.reduce_sum %x {axes = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
+    // expected-error@+1 {{returns for @m.shard.0, of which ranks along tp have shards, what is equal on all of them}}
+    return %loss, %y : tensor<f32>, tensor<2xf32>
+  }
+}
+
+// -----
+
+module {
+  func.func @micro_batch(%x: tensor<2x4xf32>, %k: tensor<6xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
+    %rank = graph.slice %k {starts = array<i64: 5>, sizes = array<i64: 1>, steps = array<i64: 1>} : (tensor<6xi32>) -> tensor<1xi32>
+    %row = graph.gather %x, %rank {axis = 0 : i64} : (tensor<2x4xf32>, tensor<1xi32>) -> tensor<1x4xf32>
+    %loss = graph.reduce_sum %row {axes = array<i64: 0, 1>} : (tensor<1x4xf32>) -> tensor<f32>
+    // expected-error@+1 {{returns what differs between ranks along tp}}
+    return %loss : tensor<f32>
+  }
+}

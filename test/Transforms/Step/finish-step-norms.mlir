@@ -3,6 +3,8 @@
 // RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory -verify-exec -o /dev/null
 // RUN: sed -e 's/ZERO/1/g' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -dedupe-segments -plan-memory | sed '/sliced direction/d' | not dsopt-opt -verify-exec -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: sed -e 's/ZERO/1/g' -e 's/module attributes {/module attributes {dsopt.target = #dsopt.target<cuda, triple = "nvptx64-nvidia-cuda", arch = "sm_80", threads = 1, vector_bits = 128, features = []>, /' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step | FileCheck %s --check-prefix=DEVICE
+// RUN: sed -e 's/ZERO/1/g' -e 's/tp = 1\]/tp = 2]/' -e 's/\(bucket @b1 .*sp\] \)zero/\1distinct over [tp] zero/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step | FileCheck %s --check-prefix=SHARDS
+// RUN: sed -e 's/ZERO/0/g' -e 's/tp = 1\]/tp = 2]/' -e 's/\(bucket @b1 .*sp\] \)zero/\1distinct over [tp] zero/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step | FileCheck %s --check-prefix=TENSOR
 
 // Updates by norms of whole parameters: all directions, the norms of all ranks, then the updates that go by them.
 
@@ -21,6 +23,18 @@
 // WHOLE-NOT: @norms.all
 // WHOLE: exec.update @update.lamb.direction of @b0 {{.*}} elements 128 direction record @norms.own on @compute
 // WHOLE: exec.update @update.lamb of @b0 {{.*}} elements 128 record @norms.own on @compute
+
+// Of tensor shards the ranks along tp have others: their records come from all of these.
+// SHARDS: exec.gather @norms.own to @norms.all bytes 320 all_gather order {{.*}} over @dp on @comm
+// SHARDS: exec.gather @norms.own.shards to @norms.all.shards bytes 320 all_gather order {{.*}} over @edp.ep.sp.tp on @comm
+// SHARDS: exec.update @update.lamb of @b0 {{.*}} record @norms.all on
+// SHARDS: exec.update @update.lamb of @b1 {{.*}} record @norms.all.shards on
+// SHARDS: exec.communicator @edp.ep.sp.tp over [edp, ep, sp, tp]
+
+// TENSOR-NOT: @norms.all to
+// TENSOR: exec.gather @norms.own.shards to @norms.all.shards bytes 320 all_gather order {{.*}} over @tp on @tensor
+// TENSOR: exec.update @update.lamb of @b0 {{.*}} record @norms.own on
+// TENSOR: exec.update @update.lamb of @b1 {{.*}} record @norms.all.shards on
 
 // A device's tables: of the one group, of each parameter, and room for a record of 40 words.
 // DEVICE: exec.buffer @scalars : memref<128xf32> buffers

@@ -197,7 +197,8 @@ def Dist_SharedOp : Dist_ValueOp<"shared"> {
   let description = [{
     Each of the results is the value; there is one for each shard of this rank. Nothing is computed and nothing
     moves: what it stands for is backward's, where the gradients of all shards are added along a tree, first
-    those of this rank (`graph.tree_add`), then those of the ranks (`dist.all_reduce`).
+    those of this rank (`graph.tree_add`), then those of the ranks (`dist.all_reduce`). A kernel ends at it, so
+    that how many shards a rank has decides no fusion. Over no axes the value may be a shard's own.
 
     ```mlir
     %x0, %x1 = dist.shared %x over [tp] : tensor<8x64xf32> 2

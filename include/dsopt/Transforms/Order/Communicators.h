@@ -11,6 +11,8 @@
 
 namespace dsopt {
 
+/// Declares the communicator of ranks along some axes, where the module has it not yet, and returns its name.
+std::string declareCommunicator(mlir::ModuleOp module, dist::AxesAttr axes);
 /// Declares the communicators of the grid, where the module has them not yet: @dp, @pp, @world, and those of
 /// the axes that buckets are cut over and that values are added over.
 void declareCommunicators(mlir::ModuleOp module);
