@@ -43,6 +43,21 @@ def same_bits():
     print(f"-shard: {len(runs)} layouts, one hash {runs[0].hash[:16]}", flush=True)
 
 
+def resumed():
+    """A checkpoint says what was cut: other cuts are other sums."""
+    path, data = model("gpt2-tiny")
+    base = [dsopt, path, "-run", f"-data={data}", "-tensor-shards=4", *STEP]
+    with tempfile.TemporaryDirectory() as folder:
+        for saved, *words in ((f"{folder}/cut", *HALF), (f"{folder}/whole", "-tp=4")):
+            execute([*base, *words, "-tp=2", "-steps=1", f"-save={saved}"])
+        for saved, words, expected in ((f"{folder}/cut", [*HALF, "-tp=4"], False), (f"{folder}/cut", ["-tp=2"], True), (f"{folder}/cut", ["-tp=1", *HALF[1:]], True),
+                                       (f"{folder}/whole", ["-tp=1"], False), (f"{folder}/whole", [*HALF, "-tp=2"], True)):
+            done = execute([*base, *words, "-steps=2", f"-resume={saved}"])
+            notes = re.findall(r"what tensor shards cut \(-shard\) is \d+ parameters \([0-9a-f]{16}\), the checkpoint was written with \d+ parameters", done.stdout + done.stderr)
+            check(len(notes) == expected, f"{saved} {words}: {done.stdout} {done.stderr}")
+    print("other cuts than a checkpoint's are said", flush=True)
+
+
 def both_forms():
     """The two forms of the plan say the same, and what the traffic counts."""
     path, _ = model("gpt2-tiny")
@@ -138,4 +153,5 @@ with tempfile.TemporaryDirectory() as folder:
 both_forms()
 sizes()
 refused()
+resumed()
 same_bits()

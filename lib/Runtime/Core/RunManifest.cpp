@@ -5,7 +5,27 @@
 #include "dsopt/Runtime/JsonText.h"
 #include "dsopt/Runtime/OptimizerFacts.h"
 
+#include <cstdio>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace dsopt::runtime {
+
+/// Which parameters tensor shards cut, and how: equal at every degree.
+static std::string cutsOf(const Program &program) {
+  std::string text;
+  int64_t count = 0;
+  for (const Parameter &parameter : program.parameters)
+    if (!parameter.parts.empty() && parameter.parts.front().isShard()) {
+      const Part &part = parameter.parts.front();
+      text += parameter.name + " " + std::to_string(part.run) + " " + std::to_string(part.stride) + "\n";
+      ++count;
+    }
+  char hash[17];
+  std::snprintf(hash, sizeof hash, "%016llx", (unsigned long long)XXH3_64bits(text.data(), text.size()));
+  return std::to_string(count) + " parameters (" + hash + ")";
+}
 
 std::map<std::string, std::string> optionsOf(const Program &program, const RunOptions &options) {
   auto number = [](double value) { return jsonNumber(value, 17); };
@@ -42,6 +62,8 @@ std::map<std::string, std::string> optionsOf(const Program &program, const RunOp
     texts["input"] += (texts["input"].empty() ? "" : " -input=") + name + "=" + value;
   if (program.gemm_table != "none")
     texts["gemm-table"] = program.gemm_table;
+  if (program.T > 1)
+    texts["shard"] = cutsOf(program);
   if (program.freeze_step > 0)
     texts["freeze-step"] = std::to_string(program.freeze_step);
   if (const LocalPolicy &policy = program.local_policy; policy.local_step_clipper > 0) {

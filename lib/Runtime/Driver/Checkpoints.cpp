@@ -184,10 +184,11 @@ static void compareOptions(const Program &program, const RunSettings &settings, 
     before.erase("lr-decay-steps");
   // A step's options change nothing of what is only measured, but for those that its products and weights
   // have.
-  static const std::set<std::string> ofForward = {"target", "matmul-precision", "gather-type", "gemm-table"};
+  static const std::set<std::string> ofForward = {"target", "matmul-precision", "gather-type", "gemm-table",
+                                                  "shard"};
   for (auto &[name, value] : after)
     if (auto it = before.find(name); it != before.end() && (!settings.evaluates || ofForward.count(name) > 0))
-      compare("-" + name, it->second, value);
+      compare(name == "shard" ? "what tensor shards cut (-shard)" : "-" + name, it->second, value);
   const std::string &path = resumed.choice.path;
   if (program.trains && program.delayed_update > 0 && m.step > program.delayed_update && !m.pendingFactor)
     notes.push_back({path + " has no gradients that wait for their update: step " + std::to_string(m.step) +

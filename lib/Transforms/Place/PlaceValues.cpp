@@ -401,8 +401,11 @@ void PlaceValues::runOnOperation() {
   symbols.emplace(module);
   for (auto read : forward.getOps<graph::ReadOp>())
     reads[read.getStateAttr()].push_back(read);
-  if (failed(cutAsAsked()))
+  if (failed(cutAsAsked())) {
+    for (Composite &composite : composites)
+      composite.op->destroy();
     return signalPassFailure();
+  }
   if (!chosen.isComplete())
     // What one is made of may be put beside it on the way.
     for (Operation &op : llvm::make_early_inc_range(forward.front()))
