@@ -1,19 +1,38 @@
 """What each degree of tensor parallelism computes: at equal tensor shards the same kernels, but for sums over shards of one rank and for
 which shards these are."""
+import hashlib
 import re
 
 from runs import check, execute
 
+ARGUMENT = re.compile(r"(%arg\d+): ([^,)]+(?:<[^>]*>)?)")
+OPERATION = re.compile(r"^(%\S+) = (.*)$")
+VALUE = re.compile(r"%[\w#]+")
+
 
 def kernels(dsopt, command):
-    """The different kernels of a program as text, without names."""
-    lines, found = execute([dsopt, *command, "-emit=dist"]).stdout.splitlines(), set()
-    starts = [at for at, line in enumerate(lines) if line.startswith("  func.func private @")]
-    for at in starts:
-        text = " ".join(line.strip() for line in lines[at : lines.index("  }", at)])
+    """The different kernels of a program: what their results are made of, whatever the order it is written in; and one text of each."""
+    lines, found = execute([dsopt, *command, "-emit=dist"]).stdout.splitlines(), {}
+    for at in [at for at, line in enumerate(lines) if line.startswith("  func.func private @")]:
+        header, *body = " ".join(line.strip() for line in lines[at : lines.index("  }", at)]).split(" attributes {", 1)
+        if not body or "graph.iterate" not in body[0]:
+            continue
+        # A statement begins with its value, or is the last one.
+        statements = re.split(r" (?=%\d+(?::\d+)? = |return )", re.sub(r"@[\w.]+", "@", body[0]))
         # Sums over shards of a rank; a shard's number among all, of the context's sixth number.
-        if "graph.iterate" in text and "graph.tree_add" not in text and "starts = array<i64: 5>" not in text:
-            found.add(re.sub(r"@[\w.]+", "@", text))
+        if "graph.tree_add" in body[0] or "starts = array<i64: 5>" in body[0]:
+            continue
+        made = {name: kind for name, kind in ARGUMENT.findall(header)}
+        results = ""
+        for statement in statements[1:]:
+            operation = OPERATION.match(statement)
+            text = VALUE.sub(lambda value: made.get(value[0], value[0]), operation[2] if operation else statement)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            if operation:
+                made[operation[1]] = digest
+            else:
+                results = " ".join(sorted(re.findall(r"\b[0-9a-f]{64}\b", text)))
+        found[statements[0] + results] = header + " ".join(statements)
     return found
 
 
@@ -21,6 +40,7 @@ def check_kernels(title, dsopt, command, degrees):
     expected = kernels(dsopt, [*command, f"-tp={degrees[0]}"])
     check(expected, f"{title}: no kernels")
     for degree in degrees[1:]:
-        differ = expected ^ kernels(dsopt, [*command, f"-tp={degree}"])
-        check(not differ, f"{title}: at -tp={degrees[0]} and at {degree} kernels differ: {sorted(differ)[:2]}")
+        own = kernels(dsopt, [*command, f"-tp={degree}"])
+        differ = sorted((own | expected)[key] for key in own.keys() ^ expected.keys())
+        check(not differ, f"{title}: at -tp={degrees[0]} and at {degree} kernels differ: {differ[:2]}")
     return len(expected)
