@@ -80,7 +80,9 @@ LogicalResult ChosenCuts::readEntry(ModuleOp module, StringRef entry) {
     int64_t rank = cast<ShapedType>(parameter.getType()).getRank();
     if (cut.dim && *cut.dim >= rank)
       return refuse() << "parameter '" << name << "' has " << rank << " dimension" << (rank == 1 ? "" : "s")
-                      << (rank ? ", expected one from 0 to " + std::to_string(rank - 1) : "");
+                      << (rank > 1    ? ", expected one from 0 to " + std::to_string(rank - 1)
+                          : rank == 1 ? ", expected 0"
+                                      : "");
     ChosenCut own = cut;
     if (own.dim)
       own.dim = turnedDim(parameter, *own.dim);

@@ -26,6 +26,8 @@ class Solver {
 public:
   explicit Solver(const CutProblem &problem) : problem(problem) {}
   Taken solve(ArrayRef<unsigned> open, const Paid &paid);
+  /// Whether nothing was left untried.
+  bool isExact() const { return known.size() < kMostParts; }
 
 private:
   Taken solvePart(ArrayRef<unsigned> part, const Paid &paid);
@@ -49,7 +51,7 @@ private:
   const CutProblem &problem;
   /// Parts that were solved, by what they are like; candidates are places in the part.
   std::map<std::vector<int64_t>, Taken> known;
-  /// Beyond so many different parts the largest gains are taken: the bound says what that may have cost.
+  /// Beyond so many different parts the largest gains are taken: a relaxation says what that may have cost.
   static constexpr size_t kMostParts = 5000;
 };
 } // namespace
@@ -162,7 +164,7 @@ Taken Solver::solvePart(ArrayRef<unsigned> part, const Paid &paid) {
   std::vector<int64_t> shape = shapeOf(part, paid);
   auto it = known.find(shape);
   if (it == known.end()) {
-    if (known.size() >= kMostParts)
+    if (!isExact())
       return takeGreedily(part, paid);
     Taken found = branch(part, paid);
     for (unsigned &candidate : found.taken)
@@ -185,8 +187,8 @@ Taken Solver::solve(ArrayRef<unsigned> open, const Paid &paid) {
   return all;
 }
 
-/// Of candidates that all exclude each other one at most is taken; each pays an equal part of a sum that it
-/// shares.
+/// A relaxation: of candidates that all exclude each other one at most is taken; each pays an equal part of a
+/// sum that it shares.
 static int64_t boundOf(const CutProblem &problem) {
   SmallVector<int64_t> readers(problem.sharedCosts.size());
   for (const CutGain &gain : problem.gains)
@@ -221,12 +223,13 @@ static int64_t boundOf(const CutProblem &problem) {
 
 CutChoice dsopt::chooseCuts(const CutProblem &problem) {
   Candidates all = llvm::to_vector(llvm::seq<unsigned>(0, problem.gains.size()));
-  Taken best = Solver(problem).solve(all, {});
+  Solver solver(problem);
+  Taken best = solver.solve(all, {});
   CutChoice choice;
   choice.taken.assign(problem.gains.size(), false);
   for (unsigned candidate : best.taken)
     choice.taken[candidate] = true;
   choice.gain = best.gain;
-  choice.bound = std::max(boundOf(problem), best.gain);
+  choice.bound = solver.isExact() ? best.gain : std::max(boundOf(problem), best.gain);
   return choice;
 }

@@ -31,7 +31,7 @@ struct CutProblem {
 struct CutChoice {
   llvm::SmallVector<bool> taken; ///< by candidate
   int64_t gain = 0;              ///< of them all
-  int64_t bound = 0;             ///< what no choice gains more than
+  int64_t bound = 0;             ///< what no choice gains more than: `gain`, where all were looked at
 };
 
 CutChoice chooseCuts(const CutProblem &problem);

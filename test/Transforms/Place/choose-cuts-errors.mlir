@@ -346,3 +346,22 @@ module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64}} {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// expected-error@+1 {{-shard=b=tp:1: parameter 'b' has 1 dimension, expected 0}}
+module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64, shard = ["b=tp:1"]}} {
+  graph.parameter @w0 : tensor<16x32xf32> from "m" at 0 bytes 2048
+  graph.parameter @w1 : tensor<32x16xf32> from "m" at 2048 bytes 2048
+  graph.parameter @b : tensor<4xf32> from "m" at 0 bytes 16
+  func.func @forward(%x: tensor<4x16xf32>) -> tensor<f32> {
+    %w0 = graph.read @w0 {graph.block = 0 : i64} : tensor<16x32xf32>
+    %p0 = graph.matmul %x, %w0 {graph.block = 0 : i64} : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
+    %h0 = graph.relu %p0 {graph.block = 0 : i64} : (tensor<4x32xf32>) -> tensor<4x32xf32>
+    %w1 = graph.read @w1 {graph.block = 0 : i64} : tensor<32x16xf32>
+    %p1 = graph.matmul %h0, %w1 {graph.block = 0 : i64} : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+    %h1 = graph.relu %p1 {graph.block = 0 : i64} : (tensor<4x16xf32>) -> tensor<4x16xf32>
+    %loss = graph.reduce_sum %h1 {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<4x16xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
