@@ -59,6 +59,7 @@ private:
   SmallVector<Operation *> runs;
   llvm::MapVector<Slot, SmallVector<Touch>> slots;
   llvm::DenseMap<Operation *, Operation *> last; ///< that an action or a place among the runs is followed by
+  llvm::DenseSet<Operation *> awaited;           ///< runs that the way back waits for
   llvm::MapVector<Operation *, CopyOp> leaving;  ///< the last copy of what an action wrote
 };
 } // namespace
@@ -91,7 +92,8 @@ void Offloader::copyBack(RefAttr from, RefAttr to, int64_t bytes, const Touch &r
   Operation *run = runs[reader.run - 1 - ahead];
   Operation *&end = last.try_emplace(run, run).first->second;
   out.insertAfter(end);
-  if (end == run)
+  // What stands behind the run may be a copy away of what it wrote.
+  if (awaited.insert(run).second)
     end = out.write<WaitOp>(cast<RunOp>(run).getEvent(), kUploadStream);
   out.insertAfter(end);
   end = out.emit<CopyOp>(from, to, bytes, kUploadStream);
