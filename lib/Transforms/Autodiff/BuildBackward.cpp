@@ -261,7 +261,7 @@ private:
       auto type = accumulatorType(cast<RankedTensorType>(op.getResult(0).getType()));
       double zero = isInBranch(parameter.getSymNameAttr()) ? -0.0 : 0.0;
       ElementsAttr zeros = DenseElementsAttr::get(type, builder.getFloatAttr(type.getElementType(), zero));
-      std::string state = (parameter.getSymName() + ".grad." + Twine(blockOf(&op))).str();
+      std::string state = graph::freeSymbol(symbols, parameter.getSymName() + ".grad." + Twine(blockOf(&op)));
       graph::AccumulateOp::create(builder, op.getLoc(), SymbolRefAttr::get(builder.getContext(), state),
                                   graph::ConstantOp::create(builder, op.getLoc(), zeros));
       tagBlock(blockOf(&op));

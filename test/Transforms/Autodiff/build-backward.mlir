@@ -283,9 +283,33 @@ module @given {
 
 // -----
 
+// The name of an accumulator where a use of a tied parameter is stopped may be a parameter's.
+
+// CHECK-LABEL: module @stopped_use_taken
+// CHECK: graph.state @"w.grad.0~" : tensor<4xf32> gradient of @w block 0
+// CHECK: graph.state @w.grad.1 : tensor<4xf32> gradient of @w block 1
+module @stopped_use_taken {
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
+  graph.parameter @w.grad.0 : tensor<4xf32> from "m" at 16 bytes 16
+  func.func @forward(%x: tensor<4xf32>) -> tensor<f32> {
+    // CHECK: graph.accumulate @"w.grad.0~", %{{.*}} {graph.block = 0 : i64, graph.phase = #graph.phase<W>}
+    %w0 = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %s = graph.stop_gradient %w0 {graph.block = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+    %y = graph.mul %s, %x {graph.block = 0 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %w1 = graph.read @w {graph.block = 1 : i64} : tensor<4xf32>
+    %v = graph.read @w.grad.0 {graph.block = 1 : i64} : tensor<4xf32>
+    %z = graph.mul %w1, %y {graph.block = 1 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %u = graph.mul %z, %v {graph.block = 1 : i64} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %l = graph.reduce_sum %u {axes = array<i64: 0>, graph.block = 1 : i64} : (tensor<4xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}
+
+// -----
+
 // A block whose use of a tied parameter is stopped has an accumulator all the same.
 
-// CHECK-LABEL: module @stopped_use
+// CHECK-LABEL: module @stopped_use {
 // CHECK: graph.state @w.grad.0 : tensor<4xf32> gradient of @w block 0
 // CHECK: graph.state @w.grad.1 : tensor<4xf32> gradient of @w block 1
 module @stopped_use {
