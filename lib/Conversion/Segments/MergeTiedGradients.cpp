@@ -167,9 +167,7 @@ void TiedGradientMerger::rewrite(const Merge &merge) {
   // One buffer holds both terms from the start.
   AddOp add = merge.add;
   RefAttr target = add.getTarget(), source = add.getSource();
-  bool scratchStays = false;
   for (auto other : getSchedule(program).getBody().front().getOps<RunOp>()) {
-    scratchStays |= other.getTemp() == scratch;
     SmallVector<Attribute> refs(other.getBuffers().begin(), other.getBuffers().end());
     llvm::replace(refs, Attribute(source), Attribute(target));
     if (!llvm::equal(refs, other.getBuffers()))
@@ -177,7 +175,9 @@ void TiedGradientMerger::rewrite(const Merge &merge) {
   }
   add.erase();
   analysis.buffer(program, source.getBuffer().getAttr()).erase();
-  if (scratch && !scratchStays)
+  // Whatever else computes with as many bytes of scratch has them in the same buffer: runs, and what updates
+  // whole matrices.
+  if (scratch && SymbolTable::symbolKnownUseEmpty(scratch->getBuffer().getAttr(), program))
     analysis.buffer(program, scratch->getBuffer().getAttr()).erase();
 }
 

@@ -1,5 +1,6 @@
 // RUN: sed -e 's/MICRO/1/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -merge-tied-gradients -insert-waits -plan-memory -verify-exec | FileCheck %s
 // RUN: sed -e 's/MICRO/2/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -merge-tied-gradients -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=TWO
+// RUN: sed -e 's/MICRO/1/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step | sed 's/.*exec.norm @tied.q.*/exec.transform @whole of @tied.q [@tied.q.grad.0, @tied.q.grad.1] elements 64 temp @temp.100 on @compute\n&/' | dsopt-opt -merge-tied-gradients -insert-waits -plan-memory | FileCheck %s --check-prefix=OTHERS
 
 // Blocks 0 and 1 share @t: one looks rows up, the other multiplies by it. Forward of block 1 has its gradient.
 // @q is shared in the same way, but block 0 adds what is no scatter.
@@ -34,6 +35,7 @@ module attributes {dsopt.options = {dp = 1 : i64, pp = 1 : i64, micro_batches = 
     exec.accumulate %s -> %q : memref<64xf32> -> memref<64xf32>
     return
   }
+  func.func private @whole(memref<64xf32> {exec.access = #exec.access<read>}, memref<64xf32> {exec.access = #exec.access<write>}) attributes {exec.segment, exec.temp_bytes = 100 : i64}
   func.func private @update.momentum(%p: tensor<64xf32>, %g: tensor<64xf32>, %m: tensor<64xf32>, %s: tensor<16xf32>) -> (tensor<64xf32>, tensor<64xf32>) attributes {graph.iterate = #graph.iteration<flat>} {
     return %p, %m : tensor<64xf32>, tensor<64xf32>
   }
@@ -64,6 +66,11 @@ module attributes {dsopt.options = {dp = 1 : i64, pp = 1 : i64, micro_batches = 
 // CHECK: exec.norm @tied.t.grad.0
 // CHECK: exec.update @update.momentum of @tied.t [@tied.t.param, @tied.t.grad.0, @tied.t.m]
 // CHECK: exec.add @tied.q.grad.0, @tied.q.grad.1 elements 64
+
+// What updates whole matrices may compute in scratch of the same size, which stays.
+// OTHERS: exec.buffer @temp.100
+// OTHERS: exec.run @block0.W.tied.2 [{{.*}}] temp @temp.168
+// OTHERS: exec.transform @whole of @tied.q {{.*}} temp @temp.100
 
 // A gradient that is a sum over micro-batches is one before it is added.
 // TWO-LABEL: exec.program @position0
