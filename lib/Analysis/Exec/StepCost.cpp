@@ -16,14 +16,14 @@ public:
   explicit ActionTimes(ModuleOp module) : members(module) {
     auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
     device = deviceOf(target);
+    threads = target ? target.getThreads() : 1;
     // Segments are functions of MLIR or, once lowered, of LLVM.
     for (Operation &segment : module.getOps())
       if (auto counted = segment.getAttrOfType<IntegerAttr>(kFlopsAttr)) {
         auto timed = segment.getAttrOfType<IntegerAttr>(kPicosecondsAttr);
         flops[SymbolTable::getSymbolName(&segment)] = counted.getInt();
         seconds[SymbolTable::getSymbolName(&segment)] =
-            timed ? timed.getInt() / 1e12
-                  : counted.getInt() / (kAssumedFlopsPerThread * (target ? target.getThreads() : 1));
+            timed ? timed.getInt() / 1e12 : counted.getInt() / (kAssumedFlopsPerThread * threads);
       }
   }
 
@@ -34,20 +34,24 @@ public:
   double ofWork(ActionOpInterface action) const {
     if (FlatSymbolRefAttr segment = action.getCalledSegment())
       return seconds.lookup(segment.getAttr());
-    // Each of its fp32 buffers is read and, but for the gradient, written.
-    if (auto update = dyn_cast<UpdateOp>(*action); update && device)
-      return update.getElements() * 4.0 * (2 * update.getBuffers().size() - 1) /
-                 (device->memory * kReachedOfLimit) +
-             kLaunchSeconds;
-    return 0;
+    // Each of its fp32 buffers is read and, but for the gradient, written: by the device or, of what lies
+    // there, by the host.
+    auto update = dyn_cast<UpdateOp>(*action);
+    if (!update || !device)
+      return 0;
+    double bytes = update.getElements() * 4.0 * (2 * update.getBuffers().size() - 1);
+    return update.getStream() == kHostStream ? bytes / (kAssumedMemoryBytesPerSecond * threads)
+                                             : bytes / (device->memory * kReachedOfLimit) + kLaunchSeconds;
   }
   /// Of what a rank sends or copies.
   double ofMove(ActionOpInterface action) {
     std::optional<MovedBytes> moved = action.getMoved();
     if (!moved)
       return 0;
+    // Between the host and a disk nothing goes by the device's bus.
     if (!isa<CommunicationOpInterface>(*action))
-      return moved->bytes / (device ? device->host : kAssumedBytesPerSecond);
+      return moved->bytes /
+             (device && getStream(action).getValue() != kDiskStream ? device->host : kAssumedBytesPerSecond);
     double others = isa<CollectiveOpInterface>(*action) ? this->others(action) : 1;
     return others * moved->bytes / (device ? device->links : kAssumedBytesPerSecond);
   }
@@ -60,6 +64,7 @@ private:
 
   Members members;
   std::optional<DeviceLimits> device;
+  int64_t threads;
   llvm::DenseMap<StringAttr, double> flops, seconds; ///< of segments
 };
 } // namespace
