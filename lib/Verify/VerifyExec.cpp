@@ -2,6 +2,7 @@
 
 #include "Verify.h"
 #include "dsopt/Analysis/Exec/LaterSteps.h"
+#include "dsopt/Analysis/Exec/Packing.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Verify/Passes.h"
 
@@ -24,9 +25,9 @@ static LogicalResult verifyNumbers(ArrayRef<exec::ProgramOp> programs) {
   return success();
 }
 
-/// What a position's programs share lies at one place of a memory, and the other writes nothing else that
-/// lives from step to step.
-static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program, size_t memory) {
+/// What a position's programs keep from step to step has one place in a memory, whichever of them have it,
+/// and nothing else of any of them lies there.
+static LogicalResult verifyShared(ArrayRef<exec::ProgramOp> programs, size_t memory) {
   struct Kept {
     int64_t end;
     exec::BufferOp buffer;
@@ -35,50 +36,55 @@ static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program, 
     int64_t begin = *buffer.getOffset();
     return std::make_pair(begin, begin + (int64_t)buffer.getSlots() * (int64_t)buffer.getStride());
   };
-  SmallVector<exec::MemoryOp> memories = exec::getMemories(own);
-  auto isPlaced = [&](exec::BufferOp buffer) {
-    return buffer.getOffset() && exec::memoryOf(buffer, memories) == memory;
-  };
+  SmallVector<exec::MemoryOp> memories = exec::getMemories(programs.front());
   llvm::DenseMap<StringAttr, exec::BufferOp> named;
   std::map<int64_t, Kept> kept; ///< by first byte; none overlaps another
-  for (auto buffer : own.getBody().front().getOps<exec::BufferOp>())
-    if (buffer.getPersistent() && isPlaced(buffer) && (int64_t)buffer.getStride() > 0) {
-      auto [begin, end] = placeOf(buffer);
-      named[buffer.getSymNameAttr()] = buffer;
-      kept[begin] = {end, buffer};
-    }
-  for (auto other : program.getBody().front().getOps<exec::BufferOp>()) {
-    if (!isPlaced(other))
-      continue;
-    auto [first, last] = placeOf(other);
-    exec::BufferOp clash = named.lookup(other.getSymNameAttr());
+  auto check = [&](exec::BufferOp buffer) -> LogicalResult {
+    auto [first, last] = placeOf(buffer);
+    exec::BufferOp clash = named.lookup(buffer.getSymNameAttr());
     bool same = (bool)clash;
     if (same && placeOf(clash) == std::make_pair(first, last))
-      continue;
+      return success();
     if (!same) {
       auto it = kept.lower_bound(last);
       if (it == kept.begin() || std::prev(it)->second.end <= first)
-        continue;
+        return success();
       clash = std::prev(it)->second.buffer;
     }
     auto [begin, end] = placeOf(clash);
-    InFlightDiagnostic diag = other.emitOpError("of @")
-                              << program.getSymName() << " lies at bytes " << first << " to " << last
-                              << ", expected "
-                              << (same ? "the place that the step's program gives it, "
-                                       : "none of what the step's program keeps in ")
+    auto owner = clash->getParentOfType<exec::ProgramOp>();
+    std::string whose = owner == programs.front() ? "the step's program" : "@" + owner.getSymName().str();
+    InFlightDiagnostic diag = buffer.emitOpError("of @")
+                              << buffer->getParentOfType<exec::ProgramOp>().getSymName() << " lies at bytes "
+                              << first << " to " << last << ", expected "
+                              << (same ? "the place that " + whose + " gives it, "
+                                       : "none of what " + whose + " keeps in ")
                               << begin << " to " << end;
     diag.attachNote(clash.getLoc()) << "its buffer is here";
     return diag;
-  }
+  };
+  // The first's own buffers are verified with its arena.
+  for (bool persistent : {true, false})
+    for (exec::ProgramOp program : programs)
+      for (auto buffer : program.getBody().front().getOps<exec::BufferOp>()) {
+        if (buffer.getPersistent() != persistent || !buffer.getOffset() ||
+            exec::memoryOf(buffer, memories) != memory)
+          continue;
+        if (program != programs.front() && failed(check(buffer)))
+          return failure();
+        if (persistent && (int64_t)buffer.getStride() > 0 &&
+            named.try_emplace(buffer.getSymNameAttr(), buffer).second)
+          kept[placeOf(buffer).first] = {placeOf(buffer).second, buffer};
+      }
   return success();
 }
 
-static LogicalResult verifyShared(exec::ProgramOp own, exec::ProgramOp program) {
-  if (failed(exec::verifySameMemories(own, program)))
-    return failure();
-  for (size_t memory = 0, count = exec::getMemories(own).size(); memory < count; ++memory)
-    if (failed(verifyShared(own, program, memory)))
+static LogicalResult verifyShared(ArrayRef<exec::ProgramOp> programs) {
+  for (exec::ProgramOp program : programs.drop_front())
+    if (failed(exec::verifySameMemories(programs.front(), program)))
+      return failure();
+  for (size_t memory = 0, count = exec::getMemories(programs.front()).size(); memory < count; ++memory)
+    if (failed(verifyShared(programs, memory)))
       return failure();
   return success();
 }
@@ -153,10 +159,9 @@ public:
           failed(verifyCompleteness(getOperation(), programs, analysis)))
         return signalPassFailure();
     }
-    for (ArrayRef<exec::ProgramOp> programs : ArrayRef(lists).drop_front(!lists.empty()))
-      for (auto [own, other] : llvm::zip(lists.front(), programs))
-        if (failed(verifyShared(own, other)))
-          return signalPassFailure();
+    for (auto &[position, programs] : programsByPosition(getOperation()))
+      if (failed(verifyShared(programs)))
+        return signalPassFailure();
     markAllAnalysesPreserved();
   }
 };
