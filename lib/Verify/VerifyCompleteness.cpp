@@ -46,7 +46,9 @@ private:
   ArrayRef<ProgramOp> programs;
   AccessAnalysis &analysis;
   int64_t microBatches = 0;
-  SmallVector<CopyOp> copies; ///< of all programs
+  /// Of all programs, in their order, by schedule and what they copy to and from.
+  using Copied = std::pair<Block *, Attribute>;
+  llvm::DenseMap<Copied, SmallVector<CopyOp>> copiesTo, copiesFrom;
   /// A program's runs in order, by block, phase, part and segment.
   using Part = std::tuple<int64_t, int, int64_t, StringAttr>;
   llvm::MapVector<Part, SmallVector<RunOp>> parts;
@@ -254,11 +256,13 @@ static bool comesBefore(Operation *a, Operation *b) {
 }
 
 CopyOp Completeness::lastCopyTo(RefAttr target, Operation *before) {
-  CopyOp last;
-  for (CopyOp copy : copies)
-    if (copy.getTarget() == target && comesBefore(copy, before))
-      last = copy;
-  return last;
+  auto known = copiesTo.find({before->getBlock(), target});
+  if (known == copiesTo.end())
+    return {};
+  ArrayRef<CopyOp> copies = known->second;
+  const CopyOp *behind =
+      llvm::partition_point(copies, [&](CopyOp copy) { return copy->isBeforeInBlock(before); });
+  return behind == copies.begin() ? CopyOp() : *std::prev(behind);
 }
 
 bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool parameters, bool reads) {
@@ -266,11 +270,17 @@ bool Completeness::isTakenBack(UpdateOp update, RefAttr staged, Type type, bool 
   int64_t bytes = bytesOf(update.getElements(), type), at = bytesOf(update.getFrom(), type);
   CopyOp before = lastCopyTo(staged, update);
   RefAttr home = before ? before.getSource() : RefAttr();
-  return llvm::any_of(copies, [&](CopyOp copy) {
+  auto known = copiesFrom.find({update->getBlock(), staged});
+  if (known == copiesFrom.end())
+    return false;
+  ArrayRef<CopyOp> copies = known->second;
+  const CopyOp *behind =
+      llvm::partition_point(copies, [&](CopyOp copy) { return copy->isBeforeInBlock(update); });
+  return std::any_of(behind, copies.end(), [&](CopyOp copy) {
     RefAttr to = copy.getTarget();
     BufferOp target = analysis.buffer(program, to.getBuffer().getAttr());
-    return copy.getSource() == staged && (int64_t)copy.getBytes() == bytes && comesBefore(update, copy) &&
-           target && target.getPersistent() && target.getOf() == update.getBucket() && to.getOffset() == at &&
+    return (int64_t)copy.getBytes() == bytes && target && target.getPersistent() &&
+           target.getOf() == update.getBucket() && to.getOffset() == at &&
            (!parameters || target.getRole() == BufferRole::Stored) && (!reads || to == home);
   });
 }
@@ -298,17 +308,18 @@ LogicalResult Completeness::verifyPending(UpdateOp update, NormOp norm) {
                         update.getSliced() ? measured.getSteps() : AxisSteps{});
   };
   RefAttr whole = RefAttr::get(measured.getContext(), gradient.getBuffer(), 0, 0, {});
-  if (llvm::any_of(copies, [&](CopyOp copy) {
-        if (!comesBefore(update, copy) || !comesBefore(norm, copy))
-          return false;
-        if (copy.getTarget() == whole && copy.getSource() == source(0) &&
-            (int64_t)copy.getBytes() == bytesOf(pending.getType()))
-          return true;
-        CopyOp staged = lastCopyTo(copy.getSource(), copy);
-        return staged && copy.getTarget() == gradient && (int64_t)copy.getBytes() == part &&
-               staged.getSource() == source(at) && (int64_t)staged.getBytes() == part &&
-               comesBefore(norm, staged);
-      }))
+  auto isBehind = [&](CopyOp copy) { return comesBefore(update, copy) && comesBefore(norm, copy); };
+  auto replaces = [&](CopyOp copy) {
+    return isBehind(copy) && copy.getSource() == source(0) &&
+           (int64_t)copy.getBytes() == bytesOf(pending.getType());
+  };
+  auto replacesPart = [&](CopyOp copy) {
+    CopyOp staged = isBehind(copy) ? lastCopyTo(copy.getSource(), copy) : CopyOp();
+    return staged && (int64_t)copy.getBytes() == part && staged.getSource() == source(at) &&
+           (int64_t)staged.getBytes() == part && comesBefore(norm, staged);
+  };
+  if (llvm::any_of(copiesTo.lookup({update->getBlock(), whole}), replaces) ||
+      llvm::any_of(copiesTo.lookup({update->getBlock(), gradient}), replacesPart))
     return success();
   InFlightDiagnostic diag = update.emitOpError("uses the pending gradient of @")
                             << update.getBucket() << ", but no copy puts that of this step, "
@@ -347,11 +358,10 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   RefAttr part = RefAttr::get(measured.getContext(), measured.getBuffer(), measured.getSlot(),
                               measured.getOffset() + bytesOf(update.getFrom(), bucket.getGradientType()),
                               update.getSliced() ? measured.getSteps() : AxisSteps{});
+  CopyOp copied = lastCopyTo(gradient, update);
   // What was made of it is verified with the bucket.
   if (update.getUnpadded() || gradient.getBuffer() == measured.getBuffer() ||
-      llvm::any_of(copies, [&](CopyOp copy) {
-        return copy.getTarget() == gradient && copy.getSource() == part && comesBefore(copy, update);
-      }))
+      (copied && copied.getSource() == part))
     return success();
   InFlightDiagnostic diag = update.emitOpError("uses gradient ")
                             << gradient.getBuffer() << ", but the norm is that of "
@@ -399,8 +409,10 @@ LogicalResult Completeness::verifyBuckets() {
         norms[norm.getBucketAttr().getAttr()].push_back(norm);
       else if (auto update = dyn_cast<UpdateOp>(op))
         (update.getDirection() ? directions : updates)[update.getBucketAttr().getAttr()].push_back(update);
-      else if (auto copy = dyn_cast<CopyOp>(op))
-        copies.push_back(copy);
+      else if (auto copy = dyn_cast<CopyOp>(op)) {
+        copiesTo[{op.getBlock(), copy.getTarget()}].push_back(copy);
+        copiesFrom[{op.getBlock(), copy.getSource()}].push_back(copy);
+      }
     }
   for (auto bucket : module.getOps<dist::BucketOp>()) {
     bool trained = !bucket.getFrozen() && !evaluates();
