@@ -259,10 +259,8 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket, bool keepsZeros) {
 }
 
 void ProgramWriter::writeBuckets() {
-  bool quantizes = llvm::any_of(module.getOps<exec::ProgramOp>(), [](exec::ProgramOp program) {
-    return llvm::any_of(exec::getSchedule(program).getOps<exec::GatherOp>(),
-                        [](exec::GatherOp gather) { return gather.getLogical().has_value(); });
-  });
+  // Of signs, which other gathers send, no scale follows.
+  bool quantizes = dist::getGrid(module).dataParallel() > 1 && options::gather_type(module) != "param";
   json->attributeArray("buckets", [&] {
     for (dist::BucketOp bucket : buckets)
       json->object([&] {
