@@ -27,7 +27,23 @@ constexpr seconds kTells(3);
 /// Open files of a rank beside its connections to others, and visitors that it has room for at least.
 constexpr size_t kOwnFiles = 64, kFewestVisitors = 16;
 
-/// Ranks with equal identities are processes of one machine that see each other's sockets.
+/// The user of this process as it is known outside its user namespace, where containers without root may be
+/// alike.
+std::string userOutside() {
+  std::ifstream map("/proc/self/uid_map");
+  uint64_t user = geteuid();
+  for (uint64_t inside, outside, count; map >> inside >> outside >> count;)
+    if (user >= inside && user - inside < count)
+      return std::to_string(outside + (user - inside));
+  // Nobody outside, or no such namespaces.
+  char users[256] = {};
+  if (readlink("/proc/self/ns/user", users, sizeof users - 1) < 0)
+    users[0] = 0;
+  return std::to_string(user) + " " + users;
+}
+
+/// Ranks with equal identities are processes of one machine and one user that see each other's sockets: they
+/// hand memory to each other. Others speak by TCP.
 std::string hostIdentity(const Meeting &meeting) {
   if (!meeting.host.empty())
     return "named " + meeting.host;
@@ -36,7 +52,7 @@ std::string hostIdentity(const Meeting &meeting) {
   char network[256] = {};
   if (readlink("/proc/self/ns/net", network, sizeof network - 1) < 0 || boot.empty())
     return "process " + std::to_string(getpid()) + std::to_string(gethostid());
-  return boot + " " + network;
+  return boot + " " + network + " " + userOutside();
 }
 
 std::string hostName(const Meeting &meeting) {
