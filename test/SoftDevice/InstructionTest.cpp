@@ -335,7 +335,10 @@ TEST_F(Instruction, Conversions) {
     return std::isnan(a) || a <= 0 ? 0 : a >= 0x1p32f ? ~0u : u32(std::nearbyint(double(a)));
   });
   check1<i64, float>("cvt.rmi.s64.f32 %to, %a;", [](float a) {
-    return std::isnan(a) ? 0 : a >= 0x1p63f ? INT64_MAX : a < -0x1p63f ? INT64_MIN : i64(std::floor(a));
+    return a >= 0x1p63f    ? INT64_MAX
+           : a < -0x1p63f  ? INT64_MIN
+           : std::isnan(a) ? INT64_MIN
+                           : i64(std::floor(a));
   });
   check1<float, float>("cvt.rpi.f32.f32 %to, %a;",
                        [](float a) { return std::isnan(a) ? kNaN : std::ceil(a); });

@@ -5,8 +5,9 @@
 
 namespace softdevice {
 
-template <class T> static T add(T a, T b) { return a + b; }
-template <class T> static T sub(T a, T b) { return a - b; }
+// All is modulo a power of 2, which signed numbers of C++ are not.
+template <class T> static T add(T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) + b); }
+template <class T> static T sub(T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) - b); }
 template <class T> static T mulLow(T a, T b) { return static_cast<T>(static_cast<uint64_t>(a) * b); }
 template <class T> static T mulHigh(T a, T b) {
   return static_cast<T>(static_cast<__int128>(a) * b >> 8 * sizeof(T));
@@ -15,9 +16,9 @@ template <> uint64_t mulHigh(uint64_t a, uint64_t b) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b >> 64);
 }
 template <class R, class T> static R mulWide(T a, T b) { return static_cast<R>(a) * static_cast<R>(b); }
-template <class T> static T madLow(T a, T b, T c) { return mulLow(a, b) + c; }
-template <class T> static T madHigh(T a, T b, T c) { return mulHigh(a, b) + c; }
-template <class R, class T> static R madWide(T a, T b, R c) { return mulWide<R>(a, b) + c; }
+template <class T> static T madLow(T a, T b, T c) { return add(mulLow(a, b), c); }
+template <class T> static T madHigh(T a, T b, T c) { return add(mulHigh(a, b), c); }
+template <class R, class T> static R madWide(T a, T b, R c) { return add(mulWide<R>(a, b), c); }
 /// Division by 0 has all bits set on devices, and never traps.
 template <class T> static T div(T a, T b) {
   if (b == 0)
@@ -37,7 +38,7 @@ template <class T> static T smaller(T a, T b) { return a < b ? a : b; }
 template <class T> static T larger(T a, T b) { return a > b ? a : b; }
 template <class T> static T negative(T a) { return static_cast<T>(0 - static_cast<uint64_t>(a)); }
 template <class T> static T magnitude(T a) { return a < T(0) ? negative(a) : a; }
-template <class T> static T sad(T a, T b, T c) { return c + (a > b ? a - b : b - a); }
+template <class T> static T sad(T a, T b, T c) { return add(c, a > b ? sub(a, b) : sub(b, a)); }
 
 namespace {
 using Run = void (*)(Warp &, const Op &);

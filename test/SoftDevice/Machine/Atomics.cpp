@@ -56,12 +56,23 @@ template <class T> static void atomic(Warp &warp, const Op &op) {
   eachLane(warp.lanes(op), [&](int lane) { order.push_back(lane); });
   std::shuffle(order.begin(), order.end(), warp.block.grid.random);
   Change change = static_cast<Change>(op.second & 255);
+  auto isShared = [&](int lane) {
+    Space space = static_cast<Space>(op.mode);
+    return space == Space::Shared ||
+           (space == Space::Generic && addressOf(warp, op, lane) - kSharedWindow < kWindowBytes);
+  };
   for (int lane : order) {
     char *place = reach(warp, op, static_cast<Space>(op.mode), lane, addressOf(warp, op, lane), sizeof(T),
                         sizeof(T), true, true);
     T old;
     std::memcpy(&old, place, sizeof(T));
-    T made = changed<T>(change, old, warp.row<T>(op.b)[lane], warp.row<T>(op.c)[lane]);
+    T operand = warp.row<T>(op.b)[lane], made;
+    // In global memory subnormals are 0 to what adds fp32.
+    if constexpr (std::is_same_v<T, float>)
+      made = change == Change::Add && !isShared(lane) ? flush(flush(old) + flush(operand))
+                                                      : changed<T>(change, old, operand, operand);
+    else
+      made = changed<T>(change, old, operand, warp.row<T>(op.c)[lane]);
     std::memcpy(place, &made, sizeof(T));
     if (op.to)
       warp.row<T>(op.to)[lane] = old;

@@ -101,6 +101,11 @@ template <class T> static uint32_t highestBit(T a) {
   U bits = a < T(0) ? static_cast<U>(~a) : static_cast<U>(a);
   return bits == 0 ? ~0u : 63 - __builtin_clzll(bits);
 }
+/// How far that bit is from the top.
+template <class T> static uint32_t shiftOfHighestBit(T a) {
+  uint32_t place = highestBit(a);
+  return place == ~0u ? place : 8 * sizeof(T) - 1 - place;
+}
 static uint32_t nthBit(uint32_t mask, uint32_t base, int32_t offset) {
   if (offset == 0)
     return base < 32 && (mask >> base & 1) ? base : ~0u;
@@ -197,6 +202,11 @@ static bool decodeCount(Decoder &decoder, Op &op, Type type) {
   else if (base == "brev")
     op.run =
         isLong ? map1<uint64_t, uint64_t, reverse<uint64_t>> : map1<uint32_t, uint32_t, reverse<uint32_t>>;
+  else if (decoder.take("shiftamt"))
+    op.run = isSigned(type) ? (isLong ? map1<uint32_t, int64_t, shiftOfHighestBit<int64_t>>
+                                      : map1<uint32_t, int32_t, shiftOfHighestBit<int32_t>>)
+                            : (isLong ? map1<uint32_t, uint64_t, shiftOfHighestBit<uint64_t>>
+                                      : map1<uint32_t, uint32_t, shiftOfHighestBit<uint32_t>>);
   else if (isSigned(type))
     op.run =
         isLong ? map1<uint32_t, int64_t, highestBit<int64_t>> : map1<uint32_t, int32_t, highestBit<int32_t>>;

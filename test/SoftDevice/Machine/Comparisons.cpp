@@ -25,6 +25,15 @@ struct Brain {
   uint16_t bits;
   operator float() const { return fromBF16(bits); }
 };
+// With .ftz subnormals are 0.
+struct Flushed {
+  float value;
+  operator float() const { return flush(value); }
+};
+struct FlushedHalf {
+  uint16_t bits;
+  operator float() const { return bits & 0x7c00 ? fromF16(bits) : 0; }
+};
 } // namespace
 
 static constexpr NamedCompare kCompares[] = {
@@ -122,7 +131,11 @@ template <class T, class V = T> static Run compareHandler(Compare compare) {
   return nullptr;
 }
 
-static Run compareHandler(Compare compare, Type type) {
+static Run compareHandler(Compare compare, Type type, bool flushes) {
+  if (flushes)
+    return type == Type::F32   ? compareHandler<Flushed, float>(compare)
+           : type == Type::F16 ? compareHandler<FlushedHalf, float>(compare)
+                               : nullptr;
   switch (type) {
   case Type::B16:
   case Type::U16:
@@ -173,11 +186,11 @@ static bool decodeSet(Decoder &decoder, Op &op) {
   if (!compare)
     return false;
   std::string join = decoder.takeOne({"and", "or", "xor"});
-  decoder.take("ftz"); // the bits of subnormals compare as their values do, but for those that are equal to 0
+  bool flushes = decoder.take("ftz");
   Type type = decoder.takeType();
   if (!decoder.has(join.empty() ? 3 : 4))
     return false;
-  op.run = compareHandler(*compare, type);
+  op.run = compareHandler(*compare, type, flushes);
   op.mode = static_cast<uint8_t>(join == "and"   ? Join::And
                                  : join == "or"  ? Join::Or
                                  : join == "xor" ? Join::Xor

@@ -82,10 +82,11 @@ static uint64_t narrowed(double value, Type type, Round round) {
   return toZero ? bits - isLarger : bits + isSmaller;
 }
 
-static uint64_t floatToWhole(double value, Type to, Round round) {
+/// A NaN becomes 0 where both types have 32 bits or less, else the highest bit.
+static uint64_t floatToWhole(double value, Type from, Type to, Round round) {
   int bytes = bytesOf(to);
   if (std::isnan(value))
-    return 0;
+    return from == Type::F64 || bytes == 8 ? 1ull << (8 * bytes - 1) : 0;
   value = roundWhole(value, round);
   if (isSigned(to)) {
     double limit = std::ldexp(1.0, 8 * bytes - 1);
@@ -112,6 +113,22 @@ static uint64_t wholeToWhole(uint64_t bits, Type from, Type to, bool saturates) 
   return isNegative ? 0 : std::min(bits, truncated(~0ull, bytes));
 }
 
+/// A whole number of 64 bits with as many bits of fraction as the type has.
+static double roundedWhole(uint64_t bits, bool isNegative, Type to, Round round) {
+  int precision = to == Type::F16 ? 11 : to == Type::BF16 ? 8 : to == Type::F32 ? 24 : 53;
+  uint64_t magnitude = isNegative ? 0 - bits : bits;
+  int left = magnitude ? 64 - __builtin_clzll(magnitude) - precision : 0;
+  if (left > 0) {
+    uint64_t kept = magnitude >> left, rest = magnitude - (kept << left), middle = 1ull << (left - 1);
+    bool goesUp = round == Round::Nearest ? rest > middle || (rest == middle && (kept & 1))
+                                          : rest && round == (isNegative ? Round::Down : Round::Up);
+    double value = std::ldexp(static_cast<double>(kept + goesUp), left);
+    return isNegative ? -value : value;
+  }
+  double value = static_cast<double>(magnitude);
+  return isNegative ? -value : value;
+}
+
 static uint64_t convert(uint64_t bits, Type from, Type to, uint8_t mode) {
   Round round = static_cast<Round>(mode & Modes::kRound);
   int bytes = bytesOf(from);
@@ -119,18 +136,16 @@ static uint64_t convert(uint64_t bits, Type from, Type to, uint8_t mode) {
     bits = isSigned(from) ? signExtended(bits, bytes) : truncated(bits, bytes);
     if (!isFloat(to))
       return wholeToWhole(bits, from, to, mode & Modes::kSaturate);
-    if (to == Type::F64 || bytes <= 4)
-      return to == Type::F64 ? bitsOf<uint64_t>(isSigned(from) ? double(int64_t(bits)) : double(bits))
-                             : narrowed(isSigned(from) ? double(int64_t(bits)) : double(bits), to, round);
-    // 64 bits become a float in one step.
-    float made = isSigned(from) ? static_cast<float>(int64_t(bits)) : static_cast<float>(bits);
-    return to == Type::F32 ? bitsOf<uint32_t>(made) : narrowed(made, to, round);
+    double value = roundedWhole(bits, isSigned(from) && static_cast<int64_t>(bits) < 0, to, round);
+    if (mode & Modes::kSaturate)
+      value = saturate(value);
+    return to == Type::F64 ? bitsOf<uint64_t>(value) : narrowed(value, to, round);
   }
   double value = floatOf(bits, from);
   if ((mode & Modes::kFlush) && from == Type::F32)
     value = flush(static_cast<float>(value));
   if (!isFloat(to))
-    return floatToWhole(value, to, round);
+    return floatToWhole(value, from, to, round);
   if (mode & Modes::kWhole)
     value = roundWhole(value, round), round = Round::Nearest;
   if (mode & Modes::kSaturate)

@@ -120,6 +120,17 @@ template <class T> static T applyRounded(Math function, Round round, T a, T b, T
   return made;
 }
 
+template <class T> static T limited(T made, uint8_t mode) {
+  if (mode & Modes::kSaturate)
+    made = saturate(made);
+  if (mode & Modes::kRelu)
+    made = std::isnan(made) ? made : greater(made, T(0));
+  return made;
+}
+
+/// In fp64 there is nothing to flush.
+static double flush(double value) { return value; }
+
 template <class T> static T applyModes(Math function, uint8_t mode, T a, T b, T c) {
   if (mode & Modes::kFlush)
     a = flush(a), b = flush(b), c = flush(c);
@@ -127,11 +138,7 @@ template <class T> static T applyModes(Math function, uint8_t mode, T a, T b, T 
   T made = round == Round::Nearest ? apply<T>(function, a, b, c) : applyRounded<T>(function, round, a, b, c);
   if (mode & Modes::kFlush)
     made = flush(made);
-  if (mode & Modes::kSaturate)
-    made = saturate(made);
-  if (mode & Modes::kRelu)
-    made = std::isnan(made) ? made : greater(made, T(0));
-  return made;
+  return limited(made, mode);
 }
 
 template <class T> static void general(Warp &warp, const Op &op) {
@@ -153,18 +160,34 @@ static float narrowToOdd(double value) {
   return bitsOf<float>(bits | 1);
 }
 
+/// Of a product of 16-bit floats, which is exact, and another the sum, in the same way: its rest decides.
+static double fmaToOdd(double a, double b, double c) {
+  double product = a * b, sum = product + c, other = sum - product;
+  double rest = (product - (sum - other)) + (c - other);
+  auto bits = bitsOf<uint64_t>(sum);
+  if (std::isfinite(sum) && rest != 0 && !(bits & 1))
+    bits += (rest > 0) == (sum > 0) ? 1 : -1;
+  return bitsOf<double>(bits);
+}
+
 /// One or two 16-bit floats, exactly but for the last rounding.
 template <bool isBrain, int count> static void general16(Warp &warp, const Op &op) {
   Math function = static_cast<Math>(op.number);
-  auto wide = [](uint16_t bits) { return static_cast<double>(isBrain ? fromBF16(bits) : fromF16(bits)); };
+  auto flushed = [&](uint16_t bits) -> uint16_t {
+    bool isSubnormal = !(bits & (isBrain ? 0x7f80 : 0x7c00));
+    return (op.mode & Modes::kFlush) && isSubnormal ? bits & 0x8000 : bits;
+  };
+  auto wide = [&](uint16_t bits) {
+    return static_cast<double>(isBrain ? fromBF16(flushed(bits)) : fromF16(flushed(bits)));
+  };
   eachLane(warp.lanes(op), [&](int lane) {
     for (int half = 0; half < count; ++half) {
       int place = lane * count + half;
-      double made =
-          applyModes<double>(function, op.mode, wide(warp.row<uint16_t>(op.a)[place]),
-                             wide(warp.row<uint16_t>(op.b)[place]), wide(warp.row<uint16_t>(op.c)[place]));
-      float narrow = narrowToOdd(made);
-      warp.row<uint16_t>(op.to)[place] = isBrain ? toBF16(narrow) : toF16(narrow);
+      double a = wide(warp.row<uint16_t>(op.a)[place]), b = wide(warp.row<uint16_t>(op.b)[place]),
+             c = wide(warp.row<uint16_t>(op.c)[place]);
+      double made = function == Math::Fma ? fmaToOdd(a, b, c) : apply<double>(function, a, b, c);
+      float narrow = narrowToOdd(limited(made, op.mode));
+      warp.row<uint16_t>(op.to)[place] = flushed(isBrain ? toBF16(narrow) : toF16(narrow));
     }
   });
 }
@@ -276,7 +299,9 @@ bool decodeFloats(Decoder &decoder, Op &op) {
   if (decoder.take("NaN"))
     function = function == Math::Min ? Math::MinNaN : Math::MaxNaN;
   Type type = decoder.takeType();
-  if (!isFloat(type))
+  // 16-bit floats round to the nearest alone.
+  bool isShort = type == Type::F16 || type == Type::BF16 || type == Type::F16x2 || type == Type::BF16x2;
+  if (!isFloat(type) || (isShort && (op.mode & Modes::kRound)))
     return false;
   op.number = static_cast<int64_t>(function);
   op.run = handler(function, type, op.mode);
