@@ -96,6 +96,9 @@ public:
   /// Scratch for engines that cannot read their peers' memory (the program's buffer "staging").
   virtual void setStaging(char *, int64_t) {}
   virtual bool needsStaging() const { return false; }
+  /// Tags of values that this rank `sends` to a peer, or receives from it, several of which may fly at once.
+  /// The peer adds the same before any of them flies: an engine that has fewer tags can number them.
+  virtual void addTags(int, bool, const std::vector<uint64_t> &) {}
 
   // Communicators outlive their operations. In shared memory what peers read (`slice`, `whole`, `source`, a
   // sent value and the target of a gather) has to lie in the rank's arena. What each counts as sent is what

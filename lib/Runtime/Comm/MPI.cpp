@@ -20,9 +20,12 @@
 #include <cstdio>
 #include <cstring>
 #include <dlfcn.h>
+#include <map>
 #include <mutex>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 #define OMPI_SKIP_MPICXX 1
 #include <mpi.h>
 
@@ -77,6 +80,7 @@ Library openLibrary() {
 constexpr int64_t kMessage = 64 << 20;            ///< bytes of one message at most
 constexpr int kValueTag = Engine::kCommunicators; ///< those before it are communicators'
 constexpr int kValueTags = 1 << 22;               ///< UCX leaves MPI 23 bits
+constexpr int kNumbered = kValueTags / 2;         ///< the first of them are numbers
 
 /// While it lives the process may take so long: MPI waits for ranks that do not come for ever.
 class TimeLimit {
@@ -134,6 +138,17 @@ public:
   void setStaging(char *memory, int64_t bytes) override {
     staging = memory;
     stagingBytes = bytes;
+  }
+
+  void addTags(int peer, bool sends, const std::vector<uint64_t> &tags) override {
+    std::vector<uint64_t> &all = numbered[{peer, sends}];
+    all.insert(all.end(), tags.begin(), tags.end());
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    if (all.size() > kNumbered)
+      throw Error(StatusInput, "the program hands on " + std::to_string(all.size()) +
+                                   " values between two ranks, expected at most " +
+                                   std::to_string(kNumbered) + ", for which MPI has tags");
   }
 
   bool poll(int slot) override {
@@ -272,8 +287,15 @@ private:
     op.active = 0;
     return op;
   }
-  static int valueTag(const Operation &op) {
-    return kValueTag + static_cast<int>((op.tag ^ op.tag >> 32) % kValueTags);
+  /// Values that fly at once have numbers of their own. Others go one after the other: theirs may be equal.
+  int valueTag(const Operation &op) const {
+    if (auto found = numbered.find({op.peer, op.kind == Kind::Send}); found != numbered.end()) {
+      const std::vector<uint64_t> &all = found->second;
+      auto known = std::lower_bound(all.begin(), all.end(), op.tag);
+      if (known != all.end() && *known == op.tag)
+        return kValueTag + static_cast<int>(known - all.begin());
+    }
+    return kValueTag + kNumbered + static_cast<int>((op.tag ^ op.tag >> 32) % (kValueTags - kNumbered));
   }
   void send(Operation &op, const char *from, int64_t size, int peer, int tag) {
     mpi.isend(from, static_cast<int>(size), mpi.byte, peer, tag, mpi.world, &op.requests[op.active++]);
@@ -329,6 +351,7 @@ private:
   Waker own{bell, /*shared=*/false, {/*spins=*/0, /*yields=*/2000, /*microseconds=*/50, /*polls=*/true}};
   Operation operations[kSlots];
   std::vector<const void *> parts;
+  std::map<std::pair<int, bool>, std::vector<uint64_t>> numbered; ///< tags by peer and whether sent, ascending
 };
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <optional>
 
 namespace dsopt::runtime {
@@ -138,6 +139,13 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
   if (device)
     prepareDevice();
   prepareQueues();
+  std::map<std::pair<int, bool>, std::vector<uint64_t>> tags;
+  for (const Prepared &prepared : actions)
+    if (bool sends = prepared.action->kind == ActionKind::Send;
+        sends || prepared.action->kind == ActionKind::Recv)
+      tags[{prepared.peer, sends}].push_back(prepared.tag);
+  for (auto &[peer, values] : tags)
+    engine.addTags(peer.first, peer.second, values);
   if (engine.needsStaging())
     if (const Buffer *staging = addresses.find("staging"))
       engine.setStaging(addresses.at(*staging), staging->bytes);

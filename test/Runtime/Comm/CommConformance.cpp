@@ -176,6 +176,32 @@ void ring(Engine &engine, char *arena) {
   EXPECT(sentOf(engine, TrafficClass::SendRecv) - sent == total);
 }
 
+/// Two values of one size fly at once, whose tags differ in their upper bits alone; they are expected in the other
+/// order.
+void crossed(Engine &engine, char *arena) {
+  if (engine.size() == 1)
+    return;
+  int right = (engine.rank() + 1) % engine.size(), left = (engine.rank() + engine.size() - 1) % engine.size();
+  Bump bump{arena};
+  int *out = bump.take<int>(2000), *in = bump.take<int>(2000);
+  for (int bit : {16, 21, 22, 23, 31, 32, 54, 63}) {
+    std::vector<uint64_t> tags{99, 99 ^ uint64_t(1) << bit};
+    engine.addTags(right, /*sends=*/true, tags);
+    engine.addTags(left, /*sends=*/false, tags);
+    for (int i = 0; i < 2000; ++i)
+      out[i] = engine.rank() * 1000000 + bit * 10000 + i;
+    engine.startSend(2, right, out, 4000, tags[0], TrafficClass::SendRecv);
+    engine.startSend(3, right, out + 1000, 4000, tags[1], TrafficClass::SendRecv);
+    engine.startRecv(4, left, in + 1000, 4000, tags[1]);
+    engine.startRecv(5, left, in, 4000, tags[0]);
+    completeAll(engine, {2, 3, 4, 5});
+    int64_t wrong = 0;
+    for (int i = 0; i < 2000; ++i)
+      wrong += in[i] != left * 1000000 + bit * 10000 + i;
+    EXPECT(wrong == 0);
+  }
+}
+
 /// Many slots at once: a reduction, a send and a receive, and two exchanges.
 void together(Engine &engine, char *arena) {
   int size = engine.size(), rank = engine.rank();
@@ -286,6 +312,7 @@ int conform(Engine &engine, char *arena, int threads) {
     allToAll(engine, world, arena, elements);
   }
   ring(engine, arena);
+  crossed(engine, arena);
   together(engine, arena);
   agreement(engine);
   // Groups of two positions beside each other, out of step with each other.
