@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <sched.h>
+#include <utility>
 
 namespace dsopt::runtime {
 
@@ -24,7 +25,7 @@ void placeThread(const std::vector<int> &cpus) {
 }
 
 ThreadPool::ThreadPool(int threads, int spin, void (*init)(), const std::vector<int> &cpus)
-    : taken(threads), spin(spin) {
+    : taken(threads), thrown(threads), spin(spin) {
   placeThread(cpus);
   if (init)
     init();
@@ -64,7 +65,7 @@ void ThreadPool::work(int thread, void (*init)()) {
     }
     if (ending)
       return;
-    job(context, thread);
+    attempt(thread);
     if (running.fetch_sub(1) == 1)
       futexWake(running, 1, false);
   }
@@ -77,11 +78,26 @@ void ThreadPool::run(Job newJob, void *newContext) {
   generation.fetch_add(1);
   if (sleepers.load() != 0)
     futexWake(generation, 1 << 30, false);
-  job(context, 0);
+  attempt(0);
   for (int i = 0; i < spin && running.load(std::memory_order_acquire) != 0; ++i)
     pause();
   for (uint32_t left; (left = running.load(std::memory_order_acquire)) != 0;)
     futexWait(running, left, false);
+  // All are through with what lies on the caller's stack. Of several the first thread's is told.
+  std::exception_ptr first;
+  for (std::exception_ptr &error : thrown)
+    if (std::exception_ptr own = std::exchange(error, nullptr); own && !first)
+      first = own;
+  if (first)
+    std::rethrow_exception(first);
+}
+
+void ThreadPool::attempt(int thread) {
+  try {
+    job(context, thread);
+  } catch (...) {
+    thrown[thread] = std::current_exception();
+  }
 }
 
 } // namespace dsopt::runtime

@@ -3,7 +3,8 @@
 // The caller and `threads - 1` workers run one job at a time. Ranges are cut at
 // multiples of a grain, so that results never depend on the number of threads.
 // Idle workers spin for a moment, then sleep on a futex. Nothing allocates after
-// construction. Make it after the fork.
+// construction. What a thread throws, the caller throws once all are done. Make it
+// after the fork.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,6 +14,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -98,6 +100,8 @@ private:
     (*static_cast<Part *>(context))(thread);
   }
   void run(Job job, void *context);
+  /// This thread's part of the job; keeps what it throws.
+  void attempt(int thread);
   void work(int thread, void (*init)());
   void end();
 
@@ -107,6 +111,7 @@ private:
   };
 
   std::vector<Taken> taken;
+  std::vector<std::exception_ptr> thrown; ///< by the threads in a job
   std::vector<std::thread> workers;
   int spin;
   Job job = nullptr;

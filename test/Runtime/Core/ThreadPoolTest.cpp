@@ -3,6 +3,8 @@
 #include "Core/ThreadPool.h"
 
 #include <gtest/gtest.h>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 using namespace dsopt::runtime;
@@ -39,6 +41,38 @@ TEST(ThreadPool, TakesEveryIndexOnce) {
       });
       for (auto &count : seen)
         ASSERT_EQ(count, 1);
+    }
+}
+
+TEST(ThreadPool, ThrowsToTheCallerWhenAllAreDone) {
+  for (int threads : {1, 2, 5})
+    for (int thrower = 0; thrower < threads; ++thrower) {
+      ThreadPool pool(threads, thrower % 2 ? 1000 : 0);
+      std::atomic<int> through{0};
+      auto all = [&](int64_t begin, int64_t, int thread) {
+        if (thread == thrower)
+          throw std::runtime_error("of " + std::to_string(begin));
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        ++through;
+      };
+      std::string text;
+      try {
+        pool.split(0, threads, 1, all);
+      } catch (const std::runtime_error &error) {
+        text = error.what();
+      }
+      EXPECT_EQ(text, "of " + std::to_string(thrower)) << "of " << threads;
+      EXPECT_EQ(through, threads - 1);
+      // Of several that of the first; then the pool goes on.
+      try {
+        pool.split(0, threads, 1, [&](int64_t begin, int64_t, int) { throw static_cast<int>(begin); });
+        ADD_FAILURE() << "nothing was thrown";
+      } catch (int first) {
+        EXPECT_EQ(first, 0);
+      }
+      std::atomic<int> sum{0};
+      pool.forEach(100, 1, [&](int64_t i, int) { sum += static_cast<int>(i); });
+      EXPECT_EQ(sum, 4950);
     }
 }
 
