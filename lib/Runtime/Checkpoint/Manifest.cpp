@@ -10,6 +10,7 @@
 #include "dsopt/Runtime/Checkpoint.h"
 #include "dsopt/Runtime/System.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <random>
@@ -273,11 +274,12 @@ Manifest dsopt::runtime::inspectCheckpoint(const std::string &checkpoint) {
 }
 
 std::vector<int64_t> dsopt::runtime::possibleDegrees(int64_t K, int64_t V) {
+  // A file says what K is: of degrees there are as many as V can be halved.
   std::vector<int64_t> degrees;
-  for (int64_t dp = 1; dp <= K; ++dp) {
-    int64_t shards = V % dp == 0 ? V / dp : 0;
-    if (K % dp == 0 && (dp == 1 || (shards && (shards & (shards - 1)) == 0)))
+  for (int64_t dp = V; dp > 1; dp = dp % 2 == 0 ? dp / 2 : 1)
+    if (K % dp == 0)
       degrees.push_back(dp);
-  }
+  degrees.push_back(1);
+  std::reverse(degrees.begin(), degrees.end());
   return degrees;
 }

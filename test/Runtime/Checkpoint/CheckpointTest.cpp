@@ -1,6 +1,7 @@
 //===- CheckpointTest.cpp - files of trained parameters, and their hash ---===//
 
 #include "dsopt/Runtime/Checkpoint.h"
+#include "dsopt/Runtime/Manifest.h"
 
 #include <gtest/gtest.h>
 
@@ -138,6 +139,25 @@ TEST_F(Checkpoint, AnUnfinishedFileDoesNotAppear) {
   std::ofstream(out()) << "old";
   makeSafetensorsWriter(out(), parameters)->parameter(parameters[1], reinterpret_cast<char *>(bias.data()));
   EXPECT_EQ(read(out()), "old");
+}
+
+TEST(Degrees, DivideMicroBatchesAndHaveAPowerOfTwoOfShardsEach) {
+  for (int64_t K = 1; K <= 48; ++K)
+    for (int64_t V = 1; V <= 48; ++V) {
+      std::vector<int64_t> right;
+      for (int64_t dp = 1; dp <= K; ++dp) {
+        int64_t shards = V % dp == 0 ? V / dp : 0;
+        if (K % dp == 0 && (dp == 1 || (shards && (shards & (shards - 1)) == 0)))
+          right.push_back(dp);
+      }
+      EXPECT_EQ(possibleDegrees(K, V), right) << K << " " << V;
+    }
+  // A file may say anything.
+  int64_t most = INT64_MAX, large = int64_t(1) << 62;
+  EXPECT_EQ(possibleDegrees(large, large).size(), 63u);
+  EXPECT_EQ(possibleDegrees(most, 3), std::vector<int64_t>{1});
+  for (int64_t V : {int64_t(0), int64_t(-4), INT64_MIN})
+    EXPECT_EQ(possibleDegrees(most, V), std::vector<int64_t>{1});
 }
 
 TEST_F(Checkpoint, UnwritablePlacesAreErrors) {
