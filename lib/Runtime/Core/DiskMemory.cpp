@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -210,8 +211,11 @@ int DiskMemory::moveBlocks(char *at, int64_t place, int64_t count, bool reads) {
         ring.write(direct, at + next, piece, place + next, next);
     }
     // What flies may still touch the memory, and nobody else can tell when it ends.
-    if (ring.enter() != 0)
+    if (ring.enter() != 0) {
+      std::fprintf(stderr, "dsopt: error: %s: rank %d cannot %s its file there (-nvme-path): io_uring: %s\n",
+                   folder.c_str(), rank, reads ? "read" : "write", std::strerror(errno));
       std::abort();
+    }
     uint64_t tag = 0;
     for (ssize_t moved = 0; ring.take(tag, moved); --flying) {
       auto first = static_cast<int64_t>(tag);

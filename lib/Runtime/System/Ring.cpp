@@ -94,6 +94,8 @@ void Ring::prepare(int file, char *data, size_t bytes, off_t offset, uint64_t ta
 
 int Ring::enter() {
   beat(); // a rank that moves bytes of files gets on
+  if (before(Call::ringEnter).ends())
+    return -1;
   unsigned least = struck.empty() ? 1 : 0;
   while (true) {
     long started = syscall(SYS_io_uring_enter, fd, prepared, least, IORING_ENTER_GETEVENTS, nullptr, 0);

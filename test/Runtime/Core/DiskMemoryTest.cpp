@@ -66,6 +66,18 @@ TEST_F(DiskMemoryTest, MovesPartsOfAnyLength) {
     moveParts(*open(options));
 }
 
+/// What is under way may still touch the memory: the rank ends there, and says why.
+TEST_F(DiskMemoryTest, ARingThatCannotBeEnteredIsNamed) {
+  for (const char *fault : {"ringEnter:error=ENOMEM", "ringEnter,nth=2:error=ENOMEM"})
+    EXPECT_DEATH(
+        {
+          fault::start(fault);
+          moveParts(*open());
+        },
+        "dsopt: error: .*: rank 3 cannot (read|write) its file there \\(-nvme-path\\): io_uring: Cannot "
+        "allocate memory");
+}
+
 TEST_F(DiskMemoryTest, MovesThemWithoutRingsAndDirectIO) {
   for (const char *fault :
        {"ring:error=ENOSYS", "pread:error=EINVAL", "ringRead,every=2:short;ringWrite,every=3:short"}) {
