@@ -143,6 +143,7 @@ class Run:
         self.weights = os.fspath(save_weights) if save_weights else None
         self.log = os.fspath(log) if log else os.path.join(self.folder, "log.jsonl")
         self.metrics: List[Dict[str, Any]] = []
+        self._seen: Optional[int] = None  # the last step with a loss
         self._words = [os.fspath(path), *config_words(config, self.folder), *option_words(options)]
         self._process: Optional[subprocess.Popen] = None
         self._errors: Any = None
@@ -370,8 +371,7 @@ class Run:
 
     def _done(self) -> int:
         """Steps of this run that are seen to be done."""
-        steps = self._steps()
-        return steps[-1]["step"] + 1 - self.first if steps else 0
+        return self._seen + 1 - self.first if self._seen is not None else 0
 
     def poll(self) -> List[Dict[str, Any]]:
         """Reads the metrics that have come since the last call; raises if the program failed."""
@@ -388,6 +388,8 @@ class Run:
             new = [json.loads(line) for line in whole if line]
         self.metrics += new
         for line in new:
+            if "step" in line and "loss" in line:
+                self._seen = line["step"]
             if "end" in line:
                 self._end = line["end"]
             if "run" in line:

@@ -140,6 +140,21 @@ wide = ({"x": one["x"][:, :31 + at % 2], "labels": one["labels"]} for at, one in
 fails(lambda: dsopt.train(model, wide, micro_batches=2), "micro-batch 1 of step 0: 'x' has shape [8, 31]")
 fails(lambda: dsopt.train(model, (dict(x=one["x"] * np.nan, labels=one["labels"]) for one in items())), "the loss of step 0 is not finite")
 
+# However long a run is, each of its lines is looked at once while it goes on.
+class Lines(list):
+    looks = 0
+
+    def __iter__(self):
+        Lines.looks += 1
+        return super().__iter__()
+
+
+run = dsopt.Run(model, items(), micro_batches=4, log=path("lines.jsonl"))
+run.metrics = Lines(run.metrics)
+check([line["step"] for line in run] == list(range(8)), "steps as they come")
+check(Lines.looks == 0 and run._done() == 8, f"looked at all lines {Lines.looks} times")
+run.close()
+
 # Steps that say their learning rate. Without one, or with what would say another, nothing is trained.
 run = dsopt.Run(model, None, lr_schedule="stream", micro_batches=2, log=path("rates.jsonl"))
 first = {name: value[0] for name, value in inputs.items()}
