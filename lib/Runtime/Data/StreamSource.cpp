@@ -75,8 +75,11 @@ DataSource::Arrival StreamSource::awaitStep(int64_t step, const std::function<bo
       if (!writerLives() && !isThere(file) && !isThere(folder + "/end"))
         throw Error(StatusFailure, name + ": its writer is gone before step " + std::to_string(step));
     }
-    bool young = now - begin < std::chrono::milliseconds(20);
-    std::this_thread::sleep_for(std::chrono::microseconds(young ? 100 : 1000));
+    // Each look asks the file system thrice, on which other ranks may wait, too: a step that takes long to
+    // come may be seen a fiftieth of that later.
+    using std::chrono::microseconds;
+    auto waited = std::chrono::duration_cast<microseconds>(now - begin);
+    std::this_thread::sleep_for(std::clamp(waited / 50, microseconds(100), microseconds(50000)));
   }
   current = std::make_unique<NpzSource>(program, file, pad);
   if (current->microBatches() != program.K)

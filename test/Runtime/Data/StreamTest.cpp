@@ -3,10 +3,13 @@
 #include "Data/StreamSource.h"
 #include "NpzWriter.h"
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 using namespace dsopt::runtime;
@@ -53,6 +56,22 @@ TEST_F(Stream, AStepHoldsItsMicroBatches) {
                                   : folder + "/step-00000000.npz: holds " + std::to_string(count) +
                                         " micro-batches, expected the 2 of a step");
   }
+}
+
+/// Each look asks the file system, which ranks share: the longer a step takes to come, the fewer there are.
+TEST_F(Stream, LooksSeldomForWhatTakesLong) {
+  int writer = open((folder + "/lock").c_str(), O_RDWR);
+  ASSERT_EQ(flock(writer, LOCK_EX), 0);
+  StreamSource source(program, folder, false);
+  auto begin = std::chrono::steady_clock::now();
+  int looks = 0;
+  auto stop = [&] {
+    ++looks;
+    return std::chrono::steady_clock::now() - begin > std::chrono::seconds(1);
+  };
+  EXPECT_EQ(source.awaitStep(0, stop), DataSource::Arrival::Stopped);
+  EXPECT_LT(looks, 400);
+  close(writer);
 }
 
 TEST_F(Stream, TheWriterAsks) {
