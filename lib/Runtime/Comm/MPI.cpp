@@ -122,6 +122,7 @@ public:
       TimeLimit start(limit + turn, "rank " + std::to_string(expectedRank) + " has waited " +
                                         std::to_string(limit.count()) +
                                         " s for the other ranks to come to MPI_Init (DSOPT_LAUNCH_TIMEOUT)");
+      SignalsHeld held;
       if (mpi.init(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided) != MPI_SUCCESS)
         throw Error(StatusFailure, "MPI_Init_thread failed");
     }
@@ -351,7 +352,8 @@ private:
   Waker own{bell, /*shared=*/false, {/*spins=*/0, /*yields=*/2000, /*microseconds=*/50, /*polls=*/true}};
   Operation operations[kSlots];
   std::vector<const void *> parts;
-  std::map<std::pair<int, bool>, std::vector<uint64_t>> numbered; ///< tags by peer and whether sent, ascending
+  std::map<std::pair<int, bool>, std::vector<uint64_t>>
+      numbered; ///< tags by peer and whether sent, ascending
 };
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "Comm/Nccl.h"
 
 #include "Kernels/CUDA/LibraryFile.h"
+#include "dsopt/Runtime/Process.h"
 
 namespace dsopt::runtime::nccl {
 
@@ -47,6 +48,7 @@ void Library::check(Result result, const char *call, Handle communicator) const 
 
 void Communicator::join(const UniqueId &id) {
   Config config;
+  SignalsHeld held; // by the threads that the library starts
   DSOPT_NCCL(ncclCommInitRankConfig, &handle, size(), id, place, &config);
 }
 

@@ -52,22 +52,23 @@ void prepareProcess() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-std::thread startThread(std::function<void()> body) {
-  sigset_t all, before;
+SignalsHeld::SignalsHeld() {
+  sigset_t all;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread;
-  int problem = 0;
+}
+
+SignalsHeld::~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+
+std::thread startThread(std::function<void()> body) {
+  SignalsHeld held;
   try {
-    thread = std::thread(std::move(body));
+    return std::thread(std::move(body));
   } catch (const std::system_error &error) {
-    problem = error.code().value();
-  }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (problem)
-    throw Error(StatusFailure, std::string("a thread cannot be started: ") + std::strerror(problem) +
+    throw Error(StatusFailure, std::string("a thread cannot be started: ") +
+                                   std::strerror(error.code().value()) +
                                    " (limits of processes or memory: ulimit -u, ulimit -v)");
-  return thread;
+  }
 }
 
 int64_t raiseDescriptorLimit(int64_t wanted) {

@@ -16,7 +16,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <string>
@@ -176,8 +179,8 @@ void ring(Engine &engine, char *arena) {
   EXPECT(sentOf(engine, TrafficClass::SendRecv) - sent == total);
 }
 
-/// Two values of one size fly at once, whose tags differ in their upper bits alone; they are expected in the other
-/// order.
+/// Two values of one size fly at once, whose tags differ in their upper bits alone; they are expected in the
+/// other order.
 void crossed(Engine &engine, char *arena) {
   if (engine.size() == 1)
     return;
@@ -292,6 +295,21 @@ void agreement(Engine &engine) {
   }
 }
 
+/// Signals are the main thread's, whoever started the others.
+bool othersHoldSignals() {
+  for (const auto &task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream status(task.path() / "status");
+    if (task.path().filename() == std::to_string(getpid()))
+      continue;
+    for (std::string line; std::getline(status, line);)
+      if (line.compare(0, 7, "SigBlk:") == 0)
+        for (int signal : {SIGTERM, SIGINT, SIGUSR1, SIGHUP})
+          if (!(std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1))
+            return false;
+  }
+  return true;
+}
+
 int conform(Engine &engine, char *arena, int threads) {
   failures = 0;
   ThreadPool pool(threads, 0);
@@ -328,6 +346,7 @@ int conform(Engine &engine, char *arena, int threads) {
     together(engine, arena);
   }
   grid(engine, arena);
+  EXPECT(othersHoldSignals());
   int64_t control = sentOf(engine, TrafficClass::Control);
   engine.barrier();
   EXPECT(sentOf(engine, TrafficClass::Control) - control == engine.size() - 1);

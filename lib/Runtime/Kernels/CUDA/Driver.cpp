@@ -2,6 +2,7 @@
 
 #include "Kernels/CUDA/Driver.h"
 #include "Kernels/CUDA/LibraryFile.h"
+#include "dsopt/Runtime/Process.h"
 
 namespace dsopt::runtime::cuda {
 
@@ -24,6 +25,7 @@ static Driver open() {
     driver.cuDriverGetVersion(&version);
   library.expect(version >= kOldestDriver, "the CUDA driver", versionText(version),
                  versionText(kOldestDriver));
+  SignalsHeld held; // by the threads that the driver starts
   Result started = driver.cuInit(0);
   int devices = 0;
   if (started == kSuccess)
