@@ -103,3 +103,11 @@ function(dsopt_runtime_library name)
     target_precompile_headers(${name} REUSE_FROM DsoptPrecompiledRuntime)
   endif()
 endfunction()
+
+# dsopt_installed(target name): a program that is installed under a name which another one has in the build folder.
+# It lies in build/installed/bin, and finds libraries beside itself when it is copied.
+function(dsopt_installed target name)
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name}
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/installed/bin BUILD_RPATH "$ORIGIN/../lib")
+  install(TARGETS ${target})
+endfunction()

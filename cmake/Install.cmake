@@ -1,7 +1,7 @@
 # The install tree: tools, the compiler's library with its headers, the package
 # that find_package(dsopt) finds.
 include(CMakePackageConfigHelpers)
-install(TARGETS dsopt dsopt-driver dsopt-opt dsopt-run
+install(TARGETS dsopt dsopt-opt
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(tree ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR})
   install(DIRECTORY ${tree}/include/dsopt DESTINATION include

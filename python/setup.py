@@ -11,9 +11,10 @@ from setuptools.command.build_py import build_py
 
 here = os.path.dirname(os.path.abspath(__file__))
 build = os.environ.get("DSOPT_BUILD", os.path.join(here, os.pardir, "build"))
-TOOLS = ["bin/dsopt", "bin/dsopt-run", "lib/libdsopt.so"]
-MORE = ["bin/dsopt-report"]  # where it was built
-built = all(os.path.exists(os.path.join(build, tool)) for tool in TOOLS)
+# Where each lies in the wheel and in the build: programs that cannot be asked for faults.
+TOOLS = {"bin/dsopt": "installed/bin/dsopt", "bin/dsopt-run": "installed/bin/dsopt-run", "lib/libdsopt.so": "lib/libdsopt.so"}
+MORE = {"bin/dsopt-report": "bin/dsopt-report"}  # where it was built
+built = all(os.path.exists(os.path.join(build, tool)) for tool in TOOLS.values())
 
 
 class BuildWithTools(build_py):
@@ -23,8 +24,8 @@ class BuildWithTools(build_py):
         super().run()
         if not built or getattr(self, "editable_mode", False):
             return
-        for tool in [*TOOLS, *(tool for tool in MORE if os.path.exists(os.path.join(build, tool)))]:
-            target = os.path.join(self.build_lib, "dsopt", tool)
+        for place, tool in [*TOOLS.items(), *(item for item in MORE.items() if os.path.exists(os.path.join(build, item[1])))]:
+            target = os.path.join(self.build_lib, "dsopt", place)
             os.makedirs(os.path.dirname(target), exist_ok=True)
             shutil.copy2(os.path.join(build, tool), target)
 

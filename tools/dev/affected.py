@@ -229,6 +229,7 @@ class Affected:
             needed |= {tool for tool in ("dsopt-import", "dsopt-forward", "dsopt-report") if tool in text}
             if "SoftDevice" in text or "%build" in text:
                 needed |= {"SoftDeviceCuda", "SoftDeviceProducts", "SoftDeviceConvolutions", "SoftDeviceNccl"}
+            needed |= {"dsopt-run-installed", "dsopt-driver-installed"} if "installed" in text or "wheel" in test else set()
             needed |= {"tiny1", "tiny2"} if "Faults" in test else set()
             needed |= {"dsopt-import", "dsopt-forward"} if "%build/bin" in text else set()
         return sorted(needed)
