@@ -93,12 +93,25 @@ private:
                         [&](Operation *user) { return isBackward(user) && !(isOwn && isOwnBackward(user)); });
   }
 
-  /// A value's two nodes; made with all that lead to it.
+  /// A value's two nodes; made with all that lead to it. A chain may be longer than a stack is deep.
   std::pair<int, int> nodesOf(Value value) {
-    if (auto it = nodes.find(value.getAsOpaquePointer()); it != nodes.end())
+    SmallVector<Value> made;
+    auto get = [&](Value value) {
+      auto [it, isNew] = nodes.try_emplace(value.getAsOpaquePointer());
+      if (isNew) {
+        it->second = {network.addNode(), network.addNode()};
+        made.push_back(value);
+      }
       return it->second;
-    std::pair<int, int> pair{network.addNode(), network.addNode()};
-    nodes[value.getAsOpaquePointer()] = pair;
+    };
+    std::pair<int, int> pair = get(value);
+    while (!made.empty())
+      connect(made.pop_back_val(), get);
+    return pair;
+  }
+
+  void connect(Value value, llvm::function_ref<std::pair<int, int>(Value)> get) {
+    std::pair<int, int> pair = get(value);
     Operation *op = value.getDefiningOp();
     bool isFree = op && op->hasTrait<OpTrait::ConstantLike>();
     if (isa_and_nonnull<graph::ReadOp>(op))
@@ -109,25 +122,43 @@ private:
     network.addEdge(pair.first, pair.second, bytes);
     if (!isForwardOf(op, block) || !isCheap(op)) {
       network.addEdge(source, pair.first, kUnlimited);
-      return pair;
+      return;
     }
     for (Value operand : op->getOperands())
-      network.addEdge(nodesOf(operand).second, pair.first, kUnlimited);
-    return pair;
+      network.addEdge(get(operand).second, pair.first, kUnlimited);
   }
 
-  Value rematerialize(Value value) {
+  /// What backward reads in place of a value; null where its copy is still to be made.
+  Value found(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || op->hasTrait<OpTrait::ConstantLike>() || (saved.contains(value) && !isa<graph::ReadOp>(op)))
       return value;
-    if (auto it = copies.find(value.getAsOpaquePointer()); it != copies.end())
-      return it->second;
-    IRMapping mapping;
-    for (Value operand : op->getOperands())
-      mapping.map(operand, rematerialize(operand));
-    Operation *clone = builder->clone(*op, mapping);
-    clone->setAttr(graph::kPhaseAttr, graph::PhaseAttr::get(op->getContext(), Phase::B));
-    return copies[value.getAsOpaquePointer()] = clone->getResult(0);
+    auto it = copies.find(value.getAsOpaquePointer());
+    return it == copies.end() ? Value() : it->second;
+  }
+
+  Value rematerialize(Value value) {
+    SmallVector<std::pair<Value, unsigned>>
+        path; ///< to what is copied, each with its operands that are there
+    if (!found(value))
+      path.push_back({value, 0});
+    while (!path.empty()) {
+      auto &[last, ready] = path.back();
+      Operation *op = last.getDefiningOp();
+      if (ready < op->getNumOperands()) {
+        if (Value operand = op->getOperand(ready++); !found(operand))
+          path.push_back({operand, 0});
+        continue;
+      }
+      IRMapping mapping;
+      for (Value operand : op->getOperands())
+        mapping.map(operand, found(operand));
+      Operation *clone = builder->clone(*op, mapping);
+      clone->setAttr(graph::kPhaseAttr, graph::PhaseAttr::get(op->getContext(), Phase::B));
+      copies[last.getAsOpaquePointer()] = clone->getResult(0);
+      path.pop_back();
+    }
+    return found(value);
   }
 
   ArrayRef<Operation *> forward, backward;

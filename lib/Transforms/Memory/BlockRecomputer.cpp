@@ -192,6 +192,7 @@ private:
   }
   void rewrite(PhaseOf &phase, PhaseOf *earlier);
   Value get(PhaseOf &phase, PhaseOf *earlier, Value value);
+  Value find(PhaseOf &phase, PhaseOf *earlier, Value value);
   Value take(PhaseOf &phase, Value outside);
   Value keep(Value value);
   Value gather(graph::RunOp run, Value parameter);
@@ -318,9 +319,29 @@ Value Rewriter::gather(graph::RunOp run, Value parameter) {
   return gather.getValues().back();
 }
 
-/// Forward's value in a phase of backward: made there again, taken from the earlier phase that made it, or
-/// kept.
+/// Forward's value in a phase of backward: made there again, or found. A chain of what is made may be longer
+/// than a stack is deep.
 Value Rewriter::get(PhaseOf &phase, PhaseOf *earlier, Value value) {
+  SmallVector<std::pair<Value, unsigned>> path{{value, 0}}; ///< each with its operands that are there
+  while (!path.empty()) {
+    auto &[last, ready] = path.back();
+    Operation *op = last.getDefiningOp();
+    if (ready == 0 && find(phase, earlier, last)) {
+      path.pop_back();
+    } else if (ready < op->getNumOperands()) {
+      Value operand = op->getOperand(ready++);
+      path.push_back({operand, 0});
+    } else {
+      phase.builder->clone(*op, phase.values);
+      path.pop_back();
+    }
+  }
+  return phase.values.lookup(value);
+}
+
+/// What is there in a phase, is taken from the earlier one that made it, or is kept; null for what is to be
+/// made.
+Value Rewriter::find(PhaseOf &phase, PhaseOf *earlier, Value value) {
   if (Value known = phase.values.lookupOrNull(value))
     return known;
   auto remember = [&](Value found) {
@@ -346,10 +367,7 @@ Value Rewriter::get(PhaseOf &phase, PhaseOf *earlier, Value value) {
                                       ? addResult(earlier->run, earlier->function, made)
                                       : earlier->run.getOutputs()[found - returned.begin()]));
     }
-  for (Value operand : op->getOperands())
-    get(phase, earlier, operand);
-  phase.builder->clone(*op, phase.values);
-  return phase.values.lookup(value);
+  return {};
 }
 
 void Rewriter::rewrite(PhaseOf &phase, PhaseOf *earlier) {
