@@ -17,8 +17,10 @@ def kernels(dsopt, command):
         header, *body = " ".join(line.strip() for line in lines[at : lines.index("  }", at)]).split(" attributes {", 1)
         if not body or "graph.iterate" not in body[0]:
             continue
+        # Which elements of the whole value dropout is of.
+        text = re.sub(r"begin = \d+ : i64, |(?<= every )(\d+) step \d+", r"\1", re.sub(r"@[\w.]+", "@", body[0]))
         # A statement begins with its value, or is the last one.
-        statements = re.split(r" (?=%\d+(?::\d+)? = |return )", re.sub(r"@[\w.]+", "@", body[0]))
+        statements = re.split(r" (?=%\d+(?::\d+)? = |return )", text)
         # Sums over shards of a rank; a shard's number among all, of the context's sixth number.
         if "graph.tree_add" in body[0] or "starts = array<i64: 5>" in body[0]:
             continue
@@ -26,12 +28,12 @@ def kernels(dsopt, command):
         results = ""
         for statement in statements[1:]:
             operation = OPERATION.match(statement)
-            text = VALUE.sub(lambda value: made.get(value[0], value[0]), operation[2] if operation else statement)
-            digest = hashlib.sha256(text.encode()).hexdigest()
+            made_of = VALUE.sub(lambda value: made.get(value[0], value[0]), operation[2] if operation else statement)
+            digest = hashlib.sha256(made_of.encode()).hexdigest()
             if operation:
                 made[operation[1]] = digest
             else:
-                results = " ".join(sorted(re.findall(r"\b[0-9a-f]{64}\b", text)))
+                results = " ".join(sorted(re.findall(r"\b[0-9a-f]{64}\b", made_of)))
         found[statements[0] + results] = header + " ".join(statements)
     return found
 

@@ -13,6 +13,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from runs import Run, check, execute, relative
+from shard_kernels import check_kernels
 
 dsopt = sys.argv[1]
 ROWS, LENGTH, WIDTH, SIZE = 4, 6, 24, 4
@@ -95,6 +96,7 @@ with tempfile.TemporaryDirectory() as folder:
         cut = dict(re.findall(r"^([a-z]+) +\S+ +dimension (\d) over tp", said, re.M))
         expected = {"q": "1", "o": "0", "up": "1", "down": "2"} | ({"k": "1", "v": "1"} if few % shards == 0 else {})
         check(cut == expected, f"{what}: cut are {cut}, expected {expected}")
+        check_kernels(what, dsopt, [path, f"-data={data}", f"-tensor-shards={shards}"], sorted({1, 2, shards}))
         one, first = train(), None
         for words in ("-tp=1", "-tp=2", f"-tp={shards}", "-tp=2 -dp=2 -zero=3 -micro-batches=2", "-tp=2 -recompute=full"):
             run = train(f"-tensor-shards={shards}", *words.split())

@@ -2,6 +2,7 @@
 
 #include "RegionCosts.h"
 
+#include "WindowMoves.h"
 #include "dsopt/Interfaces/AssumedRates.h"
 #include "dsopt/Interfaces/Interfaces.h"
 
@@ -66,10 +67,14 @@ CutGain RegionCosts::gainOf(const CutRegion &region) {
   llvm::SmallDenseSet<unsigned> shared;
   for (Operation *op : region.operations()) {
     gain.saved += timeOf(op) - timeOf(op, &region);
+    SmallVector<Operation *> behind = region.sums(op) ? windowsSumBehind(op) : SmallVector<Operation *>();
     if (region.sums(op) || region.reduces(op))
-      for (Type type : op->getResultTypes())
+      for (Type type : (behind.empty() ? op : behind.back())->getResultTypes())
         gain.sums += sumTime(type);
     for (Value operand : op->getOperands()) {
+      operand = region.takes(op)        ? headsOf(cast<graph::ReshapeOp>(op))->heads
+                : region.cutOf(operand) ? operand
+                                        : sharedSource(operand);
       if (region.cutOf(operand) || !hasGradient(operand))
         continue;
       auto [it, isNew] =

@@ -2,6 +2,7 @@
 
 #include "ShardWriter.h"
 
+#include "WindowMoves.h"
 #include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
@@ -205,19 +206,6 @@ ShardWriter::Shards ShardWriter::operandOf(Operation *op, Value value) {
   return shareWhole(op, value);
 }
 
-/// Whether an operation moves elements of one value alone.
-static bool moves(Operation *op) {
-  return isa_and_nonnull<graph::ReshapeOp, graph::TransposeOp, graph::WindowsOp, graph::WindowsSumOp>(op);
-}
-
-/// Whether a value has the elements under windows.
-static bool hasWindows(Value value) {
-  Operation *op = value.getDefiningOp();
-  while (moves(op) && !isa<graph::WindowsOp>(op))
-    op = op->getOperand(0).getDefiningOp();
-  return isa_and_nonnull<graph::WindowsOp>(op);
-}
-
 /// A whole value for each shard. The windows of an image are each shard's own: the image is shared, as its
 /// gradient is smaller than theirs, and a convolution stays one.
 ShardWriter::Shards ShardWriter::shareWhole(Operation *op, Value value) {
@@ -319,20 +307,6 @@ void ShardWriter::writeOp(Operation *op) {
   }
   if (!pieces.empty())
     writeSum(op, pieces);
-}
-
-/// The operations behind a product that put its elements where windows lie, and nothing else reads.
-static SmallVector<Operation *> windowsSumBehind(Operation *op) {
-  SmallVector<Operation *> all, known;
-  for (Operation *last = op; last->getResult(0).hasOneUse();) {
-    last = *last->getResult(0).user_begin();
-    if (!moves(last) || last->getAttr(graph::kBlockAttr) != op->getAttr(graph::kBlockAttr))
-      break;
-    all.push_back(last);
-    if (isa<graph::WindowsSumOp>(last))
-      known = all;
-  }
-  return known;
 }
 
 void ShardWriter::writeSum(Operation *op, Shards pieces) {

@@ -223,7 +223,7 @@ module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64, shard
 
 // Where nothing pays, what costs least is cut: it is more than with nothing cut.
 
-// CHECK: graph.shard_bound = 493840 : i64, graph.shard_cost = 550000 : i64
+// CHECK: graph.shard_bound = 580800 : i64, graph.shard_cost = 779360 : i64
 // CHECK: @w0.shard.0 : tensor<4x1xf32>
 // CHECK: @w1.shard.0 : tensor<1x64xf32>
 module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64}} {

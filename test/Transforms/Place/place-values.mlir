@@ -207,8 +207,9 @@ module @transposed {
 // CHECK-LABEL: module @slopes
 // CHECK: func.func @forward({{.*}}, [[C:%.*]]: tensor<6xi32> {graph.context, graph.name = "context"})
 // CHECK: [[S:%.*]] = graph.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
-// CHECK: [[R:%.*]] = graph.slice [[C]] {{.*}}starts = array<i64: 5>
-// CHECK: [[N:%.*]] = graph.add
+// CHECK: [[K:%.*]] = dist.shared [[C]]
+// CHECK: graph.slice [[K]] {{.*}}starts = array<i64: 5>
+// CHECK: [[N:%.*]] = dist.shared {{.*}}tensor<1xi32> 1
 // CHECK: [[E:%.*]] = graph.constant dense<2> : tensor<i32>
 // CHECK: [[O:%.*]] = graph.mul [[N]], [[E]]
 // CHECK: [[F:%.*]] = graph.constant dense<[0, 1]> : tensor<2xi32>
