@@ -5,7 +5,7 @@
 // Each two neighbours of three layers could be columns and rows: the first with the second and the third with the
 // fourth gain more than the second with the third.
 
-// CHECK: module attributes {{.*}}graph.shard_bound = [[#COST:]] : i64, graph.shard_cost = [[#COST]] : i64
+// CHECK: module attributes {{.*}}graph.shard_bound = [[COST:[0-9]+]] : i64, graph.shard_cost = [[COST]] : i64
 // CHECK: @w0.shard.0 : tensor<16x16xf32>
 // CHECK: @w1.shard.0 : tensor<16x32xf32>
 // CHECK: @w2.shard.0 : tensor<32x16xf32>
