@@ -91,7 +91,7 @@ LogicalResult PlaceVerifier::visit(Operation *op) {
   bool any = llvm::any_of(op->getOperands(), [&](Value operand) { return differs.contains(operand); });
   if (auto shared = dyn_cast<dist::SharedOp>(op); shared && any && !shared.getAxes().getParts().empty())
     return op->emitOpError("hands to all shards what differs between ranks along tp");
-  if (isa<dist::AllReduceOp>(op))
+  if (isa<dist::ValueCollectiveOpInterface>(op))
     return any ? success()
                : op->emitOpError("adds what is equal on all ranks along tp, expected pieces of a sum");
   if (auto accumulate = dyn_cast<graph::AccumulateOp>(op)) {
