@@ -75,6 +75,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerShardings(registry);
   graph::registerShardedReductions(registry);
   registerValueCollectives(registry);
+  registerCollectiveActions(registry);
   registry.insert<shard::ShardDialect>();
   func::registerShardingInterfaceExternalModels(registry);
 }

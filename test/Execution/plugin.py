@@ -12,7 +12,7 @@ import tempfile
 import numpy as np
 
 import small
-from runs import Run, check, execute, model
+from runs import Run, check, execute, model, relative
 from small import initializer, node, value
 
 build, source = sys.argv[1:]
@@ -97,6 +97,18 @@ with tempfile.TemporaryDirectory() as folder:
     check(arenas[1] > arenas[0], f"arenas {arenas}: nothing is gathered ahead")
     check(hashes[0] == hashes[1], f"another rule for gathers gives another result: {hashes}")
     print(f"gathers ahead: arenas of {arenas} bytes, one hash {hashes[0][:16]}")
+
+    # A collective on values of its own: sums of tensor shards in the order of ranks, which of two is that of a tree.
+    chain = [f"-load-pass-plugin={plugin}/chain-sums.so", "-insert-pass=before:form-blocks:chain-sums"]
+    for degree in (2, 4):
+        runs = []
+        for options in ([], chain, ["-recompute=full", *chain]):
+            log = os.path.join(folder, "log.jsonl")
+            execute([dsopt, path, "-run", "-quiet", f"-log={log}", f"-tp={degree}", "-steps=2", f"-data={data}", *options])
+            runs.append(Run(log))
+        check((runs[0].hash == runs[1].hash) == (degree == 2), f"sums in order over {degree} ranks: {[run.hash for run in runs]}")
+        check(runs[1].hash == runs[2].hash and relative(runs[0].losses, runs[1].losses) < 1e-5, f"sums in order over {degree} ranks: {[run.losses for run in runs]}")
+    print("sums in the order of ranks: another result at 4 ranks, one in both layouts")
 
     # Plugins may have optimizers of their own: the pass that takes one says which there are.
     for options, words in (([], "dsopt: error: option -optimizer: expected one of adafactor|adagrad|adam|adamw|lamb|lion|muon|onebit-adam|onebit-lamb|sgd|zero-one-adam, got 'adamv'; did you mean adam?"),

@@ -21,9 +21,11 @@ using namespace mlir;
 using namespace dsopt;
 
 namespace {
+using Collective = dist::ValueCollectiveOpInterface;
+
 struct Part {
   SmallVector<Operation *> ops;
-  SmallVector<dist::AllReduceOp> collectives; ///< behind it, in order
+  SmallVector<Collective> collectives; ///< behind it, in order
   func::FuncOp function;
   IRMapping values;
   SmallVector<Value> inputs;      ///< of the whole function
@@ -56,11 +58,11 @@ int64_t PartSplitter::levelBehind(Value value) const {
   Operation *op = graph::storageOf(value).getDefiningOp();
   if (!op || graph::isMadeInPlace(op))
     return 0;
-  return levels.lookup(op) + isa<dist::AllReduceOp>(op);
+  return levels.lookup(op) + isa<Collective>(op);
 }
 
 LogicalResult PartSplitter::findLevels() {
-  int64_t most = llvm::range_size(function.getBody().getOps<dist::AllReduceOp>());
+  int64_t most = llvm::range_size(function.getBody().getOps<Collective>());
   for (bool changes = true; changes;) {
     changes = false;
     auto raise = [&](Operation *op, int64_t level) {
@@ -106,7 +108,7 @@ void PartSplitter::require(Part &part, Value value, OpBuilder &builder) {
 /// The part that computes a value returns it.
 void PartSplitter::need(Value value) {
   Operation *op = graph::storageOf(value).getDefiningOp();
-  if (op && !graph::isMadeInPlace(op) && !isa<dist::AllReduceOp>(op))
+  if (op && !graph::isMadeInPlace(op) && !isa<Collective>(op))
     parts[levels.lookup(op)].results.insert(value);
 }
 
@@ -148,7 +150,7 @@ LogicalResult PartSplitter::split() {
     size_t level = levels.lookup(&op);
     if (parts.size() <= level)
       parts.resize(level + 1);
-    if (auto collective = dyn_cast<dist::AllReduceOp>(op))
+    if (auto collective = dyn_cast<Collective>(op))
       parts[level].collectives.push_back(collective);
     else
       parts[level].ops.push_back(&op);
@@ -156,15 +158,15 @@ LogicalResult PartSplitter::split() {
   for (auto [number, part] : llvm::enumerate(parts)) {
     if (!part.ops.empty())
       fill(part, number);
-    for (dist::AllReduceOp collective : part.collectives) {
-      std::optional<graph::Layout> layout = graph::locate(collective.getValue()).layout;
-      Operation *source = graph::storageOf(collective.getValue()).getDefiningOp();
-      bool isHere = source && !graph::isMadeInPlace(source) && !isa<dist::AllReduceOp>(source);
+    for (Collective collective : part.collectives) {
+      std::optional<graph::Layout> layout = graph::locate(collective->getOperand(0)).layout;
+      Operation *source = graph::storageOf(collective->getOperand(0)).getDefiningOp();
+      bool isHere = source && !graph::isMadeInPlace(source) && !isa<Collective>(source);
       if (!layout || !layout->isContiguous() ||
-          (!isHere && graph::isReadView(collective.getValue().getDefiningOp())))
-        return collective.emitOpError(
+          (!isHere && graph::isReadView(collective->getOperand(0).getDefiningOp())))
+        return collective->emitOpError(
             "takes what does not lie by itself, expected a value that its block makes");
-      need(collective.getValue());
+      need(collective->getOperand(0));
     }
   }
   for (Value value : function.front().getTerminator()->getOperands())
@@ -198,11 +200,8 @@ void PartSplitter::replace(graph::RunOp run) {
       for (auto [value, result] : llvm::zip_equal(part.results, own.getOutputs()))
         values.map(value, result);
     }
-    for (dist::AllReduceOp collective : part.collectives)
-      values.map(collective.getResult(),
-                 dist::AllReduceOp::create(builder, collective.getLoc(), values.lookup(collective.getValue()),
-                                           collective.getAxes())
-                     .getResult());
+    for (Collective collective : part.collectives)
+      builder.clone(*collective, values);
   }
   for (auto [result, value] :
        llvm::zip_equal(run.getOutputs(), function.front().getTerminator()->getOperands()))
@@ -216,7 +215,7 @@ LogicalResult dsopt::splitParts(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     function.walk([&](graph::RunOp run) {
       auto callee = symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr());
-      if (callee && !callee.isExternal() && !callee.getBody().getOps<dist::AllReduceOp>().empty())
+      if (callee && !callee.isExternal() && !callee.getBody().getOps<Collective>().empty())
         runs[callee].push_back(run);
     });
   for (auto &[function, all] : runs) {

@@ -42,6 +42,7 @@ static void printSizes(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr siz
 #include "dsopt/Dialect/Dist/DistEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dsopt/Dialect/Dist/DistAttrs.cpp.inc"
+#include "dsopt/Dialect/Dist/ValueCollectiveOpInterface.cpp.inc"
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Dist/DistOps.cpp.inc"
 

@@ -234,7 +234,7 @@ void Planner::replace(ArrayRef<int> members, int target, PlannedNode united) {
 LogicalResult Planner::place(Operation *op) {
   auto lowerable = dyn_cast<LowerableOpInterface>(op);
   if (!isa<LowerableOpInterface, RoutineOpInterface, graph::ReadOp, graph::AccumulateOp, graph::WriteOp,
-           graph::ConstantOp, graph::KernelOp, dist::AllReduceOp, dist::SharedOp>(op))
+           graph::ConstantOp, graph::KernelOp, dist::ValueCollectiveOpInterface, dist::SharedOp>(op))
     return op->emitOpError("has no lowering to a kernel or to a routine of the runtime");
 
   PlannedNode node;

@@ -52,7 +52,7 @@ Storage neededStorage(OpOperand &operand) {
   if (graph::isReadView(op) || graph::isWriteView(op) || isa<graph::KernelOp>(op))
     return Storage::Any;
   // It travels as it is stored.
-  if (isa<dist::AllReduceOp>(op))
+  if (isa<dist::ValueCollectiveOpInterface>(op))
     return Storage::Any;
   auto routine = dyn_cast<RoutineOpInterface>(op);
   return routine ? routine.getOperandStorage(operand.getOperandNumber()) : Storage::Wide;
@@ -132,9 +132,9 @@ void StorageTypes::decide(Operation &op) {
             break;
           }
       })
-      .Case<dist::AllReduceOp>([&](dist::AllReduceOp op) {
-        if (narrowRoots.contains(rootOf(op.getValue())))
-          setRounded(op.getResult());
+      .Case<dist::ValueCollectiveOpInterface>([&](dist::ValueCollectiveOpInterface op) {
+        if (narrowRoots.contains(rootOf(op->getOperand(0))))
+          setRounded(op->getResult(0));
       })
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))

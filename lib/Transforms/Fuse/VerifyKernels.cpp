@@ -24,7 +24,7 @@ struct VerifyKernels : dsopt::impl::VerifyKernelsBase<VerifyKernels> {
 static LogicalResult verifyBlock(func::FuncOp function) {
   for (Operation &op : function.getBody().front())
     if (!isa<graph::ReadOp, graph::AccumulateOp, graph::ConstantOp, graph::KernelOp, func::ReturnOp,
-             dist::AllReduceOp>(op) &&
+             dist::ValueCollectiveOpInterface>(op) &&
         !graph::isReadView(&op) && !graph::isWriteView(&op) && !isa<RoutineOpInterface>(op))
       return op.emitOpError("is in a block and in no kernel");
   return success();

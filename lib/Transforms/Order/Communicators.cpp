@@ -41,7 +41,7 @@ void dsopt::declareCommunicators(ModuleOp module) {
   for (auto bucket : llvm::to_vector(module.getOps<dist::BucketOp>()))
     over(bucket.getAxes().getParts());
   SmallVector<dist::AxesAttr> added;
-  module.walk([&](dist::AllReduceOp sum) { added.push_back(sum.getAxes()); });
+  module.walk([&](dist::ValueCollectiveOpInterface op) { added.push_back(op.getAxes()); });
   for (dist::AxesAttr axes : added)
     over(axes.getParts());
 }

@@ -34,7 +34,7 @@ private:
   LogicalResult readBody();
   LogicalResult readRun(graph::RunOp op);
   LogicalResult readOperand(RunInfo &run, Value operand, Location loc);
-  LogicalResult readSum(dist::AllReduceOp op);
+  LogicalResult readCollective(dist::ValueCollectiveOpInterface op);
   LogicalResult readGather(dist::GatherOp op);
   LogicalResult placeGathers();
   LogicalResult placeReductions();
@@ -231,25 +231,25 @@ LogicalResult Reader::readRun(graph::RunOp op) {
   return success();
 }
 
-LogicalResult Reader::readSum(dist::AllReduceOp op) {
-  auto known = valueIds.find(op.getValue());
+LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
+  auto known = valueIds.find(op->getOperand(0));
   if (known == valueIds.end() || result.values[known->second].run < 0)
-    return op.emitOpError("adds what no run computes, expected a result of graph.run");
+    return op->emitOpError("takes what no run computes, expected a result of graph.run");
   int64_t source = known->second, ranks = dist::getGrid(module).count(op.getAxes().getParts());
   if (ranks == 1) {
-    valueIds[op.getResult()] = source;
+    valueIds[op->getResult(0)] = source;
     return success();
   }
   MemRefType type = result.values[source].type;
   if (Type element = type.getElementType(); !element.isF32() && !element.isBF16() && !element.isF16())
-    return op.emitOpError("adds values of ") << element << ", expected f32, bf16 or f16";
-  // Each rank adds an equal part, from a granule on.
+    return op->emitOpError("takes values of ") << element << ", expected f32, bf16 or f16";
+  // Each rank has an equal part, from a granule on.
   int64_t padded = llvm::alignTo(type.getNumElements(), ranks * dist::kGranule);
   if (padded > type.getNumElements())
     result.values[source].padded = std::max(result.values[source].padded, padded);
   const RunInfo &maker = result.runs[result.values[source].run];
   RunInfo run;
-  run.sum = op;
+  run.collective = op;
   run.block = maker.block;
   run.stage = maker.stage;
   run.chunk = maker.chunk;
@@ -263,7 +263,7 @@ LogicalResult Reader::readSum(dist::AllReduceOp op) {
   value.stage = run.stage;
   value.chunk = run.chunk;
   value.padded = padded > type.getNumElements() ? padded : 0;
-  valueIds[op.getResult()] = result.values.size();
+  valueIds[op->getResult(0)] = result.values.size();
   result.values.push_back(std::move(value));
   runOps.push_back({});
   result.runs.push_back(std::move(run));
@@ -289,8 +289,8 @@ LogicalResult Reader::readBody() {
     if (auto run = dyn_cast<graph::RunOp>(op)) {
       if (failed(readRun(run)))
         return failure();
-    } else if (auto sum = dyn_cast<dist::AllReduceOp>(op)) {
-      if (failed(readSum(sum)))
+    } else if (auto collective = dyn_cast<dist::ValueCollectiveOpInterface>(op)) {
+      if (failed(readCollective(collective)))
         return failure();
     } else if (auto gather = dyn_cast<dist::GatherOp>(op)) {
       if (failed(readGather(gather)))
@@ -353,7 +353,7 @@ LogicalResult Reader::placeReductions() {
     if (reduce.getOrder() == dist::ReductionOrder::Fast && !isForDevice(module))
       return reduce.emitOpError("asks for the order fast, which only NCCL has, expected canonical");
     int64_t run = runs - 1;
-    while (result.runs[run].sum || result.runs[run].stage != result.runs[adds->second].stage)
+    while (result.runs[run].collective || result.runs[run].stage != result.runs[adds->second].stage)
       --run;
     result.runs[run].completes.push_back({key.first, key.second, reduce});
   }

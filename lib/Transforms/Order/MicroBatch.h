@@ -49,10 +49,11 @@ struct Completion {
   dist::ReduceOp reduce; ///< there if there are several
 };
 
-/// A run, or a sum over ranks among the runs, of the block and phase of the run that makes what it adds.
+/// A run, or a collective on values among the runs, of the block and phase of the run that makes what it
+/// takes.
 struct RunInfo {
-  mlir::func::FuncOp segment; ///< null: `sum`
-  dist::AllReduceOp sum;
+  mlir::func::FuncOp segment; ///< null: `collective`
+  dist::ValueCollectiveOpInterface collective;
   int64_t block = 0, stage = 0, chunk = 0;
   Phase phase = Phase::F;
   llvm::SmallVector<RunOperand> operands;

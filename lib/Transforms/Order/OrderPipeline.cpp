@@ -162,7 +162,7 @@ static LogicalResult orderFunction(func::FuncOp function) {
     return failure();
   declareCommunicators(module);
   declareStreams(module, graph->stages);
-  if (llvm::any_of(graph->runs, [](const RunInfo &run) { return run.sum; }))
+  if (llvm::any_of(graph->runs, [](const RunInfo &run) { return run.collective; }))
     declareTensorStream(module);
   for (auto [s, slots] : llvm::enumerate(orders->slots))
     StageWriter(module, *graph, ranks, microBatches, s)

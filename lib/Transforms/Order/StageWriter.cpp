@@ -216,36 +216,20 @@ void StageWriter::writeReductions(const Step &step) {
   }
 }
 
-/// The parts of a value go to the ranks that add them, and come back as sums. Neighbours are added first, an
-/// odd one is carried up (DESIGN 2.1 rule 4).
-void StageWriter::writeSum(const Step &step) {
+void StageWriter::writeCollective(const Step &step) {
   const RunInfo &run = graph.runs[step.id];
-  dist::AxesAttr axes = dist::AllReduceOp(run.sum).getAxes();
   const ValueInfo &value = graph.values[run.results.front()];
-  Type type = value.type.getElementType();
-  int64_t members = dist::getGrid(run.sum).count(axes.getParts()), elements = value.elements() / members,
-          bytes = bytesOf(elements, type);
-  std::string group = communicatorName(axes);
-  ProgramBuilder::BufferTraits traits;
-  traits.payload = bytesOf(value.type);
-  RefAttr parts = out.ref(out.buffer(value.name + ".parts", MemRefType::get({value.elements()}, type),
-                                     BufferKind::Buffers, traits));
-  auto exchange = out.emit<AllToAllOp>(valueRef(run.inputs.front(), step.microBatch), parts, bytes,
-                                       out.nextOrder(), group, kTensorStream);
-  exchange.setTraffic(Traffic::TensorParallel);
-  for (int64_t apart = 1; apart < members; apart *= 2)
-    for (int64_t first = 0; first + apart < members; first += 2 * apart)
-      out.emit<AddOp>(shifted(parts, first * bytes), shifted(parts, (first + apart) * bytes), elements, type,
-                      kComputeStream);
-  out.emit<GatherOp>(parts, valueRef(run.results.front(), step.microBatch), bytes, TypeAttr(),
-                     Traffic::TensorParallel, out.nextOrder(), group, kTensorStream);
+  auto type = MemRefType::get({value.elements()}, value.type.getElementType());
+  dist::ValueCollectiveOpInterface collective = run.collective;
+  collective.writeActions(out, valueRef(run.inputs.front(), step.microBatch),
+                          valueRef(run.results.front(), step.microBatch), type, value.name);
 }
 
 void StageWriter::writeRun(const Step &step) {
   const RunInfo &run = graph.runs[step.id];
-  if (run.sum) {
+  if (run.collective) {
     writeGathers(step);
-    writeSum(step);
+    writeCollective(step);
     writeReleases(step);
     return;
   }

@@ -25,7 +25,7 @@ private:
   void declareState();
   void writeTransfer(const Step &step);
   void writeRun(const Step &step);
-  void writeSum(const Step &step);
+  void writeCollective(const Step &step);
   /// The gathers that a run is the first to need, and the ends of those that it is the last to need.
   void writeGathers(const Step &step);
   void writeReleases(const Step &step);

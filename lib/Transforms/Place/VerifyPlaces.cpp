@@ -9,7 +9,6 @@
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
-#include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Place/Passes.h"
 
 namespace dsopt {
@@ -63,8 +62,7 @@ bool PlaceVerifier::isSource(Operation *op) {
     if (auto shared = context.getDefiningOp<dist::SharedOp>())
       context = shared.getValue();
     auto argument = dyn_cast<BlockArgument>(context);
-    return argument && graph::isContext(argument) && slice.getStarts()[0] <= DSOPT_TENSOR_RANK &&
-           slice.getStarts()[0] + slice.getType().getDimSize(0) > DSOPT_TENSOR_RANK;
+    return argument && graph::isContext(argument) && graph::hasTensorRank(slice);
   }
   auto dropout = dyn_cast<graph::DropoutOp>(op);
   return dropout && dropout.getRuns();
@@ -91,7 +89,7 @@ LogicalResult PlaceVerifier::visit(Operation *op) {
   bool any = llvm::any_of(op->getOperands(), [&](Value operand) { return differs.contains(operand); });
   if (auto shared = dyn_cast<dist::SharedOp>(op); shared && any && !shared.getAxes().getParts().empty())
     return op->emitOpError("hands to all shards what differs between ranks along tp");
-  if (isa<dist::AllReduceOp>(op))
+  if (isa<dist::ValueCollectiveOpInterface>(op))
     return any ? success()
                : op->emitOpError("adds what is equal on all ranks along tp, expected pieces of a sum");
   if (auto accumulate = dyn_cast<graph::AccumulateOp>(op)) {

@@ -54,6 +54,11 @@ inline constexpr int64_t kMostRanks = INT64_C(1) << 28;
 #include "dsopt/Dialect/Dist/DistEnums.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dsopt/Dialect/Dist/DistAttrs.h.inc"
+
+namespace dsopt {
+class ProgramBuilder;
+} // namespace dsopt
+#include "dsopt/Dialect/Dist/ValueCollectiveOpInterface.h.inc"
 #define GET_OP_CLASSES
 #include "dsopt/Dialect/Dist/DistOps.h.inc"
 

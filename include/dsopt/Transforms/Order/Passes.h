@@ -17,6 +17,9 @@ namespace dsopt {
 // fails.
 /// Writes the programs of these functions, which stay.
 llvm::LogicalResult orderPipeline(mlir::ModuleOp module);
+
+/// Attaches to collectives on values what their actions are (ValueCollectiveOpInterface).
+void registerCollectiveActions(mlir::DialectRegistry &registry);
 } // namespace dsopt
 
 #endif // DSOPT_TRANSFORMS_ORDER_PASSES_H
