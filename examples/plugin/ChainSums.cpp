@@ -7,6 +7,7 @@
 
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Actions.h"
+#include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Transforms/Order/ProgramBuilder.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Tools/Plugins/PassPlugin.h"
@@ -19,7 +20,7 @@ namespace {
 /// dist.all_reduce in the order of ranks.
 class AllReduceOp : public Op<AllReduceOp, OpTrait::OneOperand, OpTrait::OneResult, OpTrait::ZeroRegions,
                               OpTrait::ZeroSuccessors, MemoryEffectOpInterface::Trait,
-                              dist::ValueCollectiveOpInterface::Trait> {
+                              dist::ValueCollectiveOpInterface::Trait, CostedOpInterface::Trait> {
 public:
   using Op::Op;
   static StringRef getOperationName() { return "chain.all_reduce"; }
@@ -27,12 +28,13 @@ public:
     static StringRef names[] = {"axes"};
     return names;
   }
-  static void build(OpBuilder &, OperationState &state, Value value, dist::AxesAttr axes) {
-    state.addOperands(value);
-    state.addTypes(value.getType());
+  static AllReduceOp create(OpBuilder &builder, Location location, Value value, dist::AxesAttr axes) {
+    OperationState state(location, getOperationName(), value, value.getType());
     state.addAttribute("axes", axes);
+    return cast<AllReduceOp>(builder.create(state));
   }
   void getEffects(SmallVectorImpl<MemoryEffects::EffectInstance> &) {}
+  int64_t getFlops() { return 0; }
 
   dist::AxesAttr getAxes() { return (*this)->getAttrOfType<dist::AxesAttr>("axes"); }
   void writeActions(ProgramBuilder &out, Attribute source, Attribute target, MemRefType type,
@@ -70,7 +72,8 @@ struct ChainSums : PassWrapper<ChainSums, OperationPass<ModuleOp>> {
     getOperation().walk([](dist::AllReduceOp sum) {
       OpBuilder builder(sum);
       auto chain = AllReduceOp::create(builder, sum.getLoc(), sum.getValue(), sum.getAxes());
-      chain->setDiscardableAttrs(sum->getDiscardableAttrDictionary());
+      for (NamedAttribute attribute : sum->getDiscardableAttrs())
+        chain->setAttr(attribute.getName(), attribute.getValue());
       sum.replaceAllUsesWith(chain->getResult(0));
       sum.erase();
     });

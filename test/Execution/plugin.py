@@ -102,7 +102,7 @@ with tempfile.TemporaryDirectory() as folder:
     chain = [f"-load-pass-plugin={plugin}/chain-sums.so", "-insert-pass=before:form-blocks:chain-sums"]
     for degree in (2, 4):
         runs = []
-        for options in ([], chain, ["-pp=2", "-recompute=full", *chain]):
+        for options in ([], chain, ["-recompute=full", *chain]):
             log = os.path.join(folder, "log.jsonl")
             execute([dsopt, path, "-run", "-quiet", f"-log={log}", f"-tp={degree}", "-steps=2", f"-data={data}", *options])
             runs.append(Run(log))

@@ -101,6 +101,6 @@ with tempfile.TemporaryDirectory() as folder:
     train(model, *rule, f"-save={whole}", steps=2)
     check(np.allclose(train(module, *rule, *layouts[0], f"-resume={whole}").losses, first.losses[2:], rtol=1e-5), "shards do not go on from the model's checkpoint")
 
-    said = execute([dsopt, module, "-run", f"-data={data}", "-optimizer=lamb"], 1).stderr
-    check("lamb sees norms of whole parameters, but @" in said and "is cut in tensor shards" in said, said)
+    said = execute([dsopt, module, "-run", f"-data={data}", "-optimizer=adafactor"], 1).stderr
+    check("adafactor sees whole parameters, but @" in said and "is cut in tensor shards" in said, said)
     print(f"{SHARDS} shards of {', '.join(CUTS)}: read, trained and saved as whole weights")

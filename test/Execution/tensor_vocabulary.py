@@ -27,7 +27,10 @@ class Model:
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
-        any = lambda choices: choices[self.random.integers(len(choices))]
+
+        def any(choices):
+            return choices[self.random.integers(len(choices))]
+
         self.classes = any([97, 101, 128, 131, 254, 255, 256, 257])
         self.shards = any([2, 4, 4, 8])
         self.head = any(["tied", "tied", "rows", "columns"])

@@ -201,7 +201,7 @@ void PartSplitter::replace(graph::RunOp run) {
         values.map(value, result);
     }
     for (Collective collective : part.collectives)
-      builder.clone(*collective, values)->setDiscardableAttrs(ArrayRef<NamedAttribute>());
+      builder.clone(*collective, values);
   }
   for (auto [result, value] :
        llvm::zip_equal(run.getOutputs(), function.front().getTerminator()->getOperands()))

@@ -23,27 +23,53 @@ static const AttributeKind kIterateKind = {
 static const AttributeKind kMetricKind = {"a metric: #graph.metric<\"NAME\", COMBINE>",
                                           isAttribute<MetricAttr>};
 
-static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call", "dist."};
+static constexpr llvm::StringLiteral kComputing[] = {"graph.", "func.call", "dist.",
+                                                     "a plugin that makes tensors"};
+
+/// Plugins have operations of their own between those of the graph.
+static bool isComputing(Operation *op) {
+  StringRef dialect = op->getName().getDialectNamespace();
+  bool makesTensors =
+      op->getNumResults() > 0 && llvm::all_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>);
+  return dialect == "graph" || dialect == "dist" || isa<func::CallOp>(op) || makesTensors;
+}
 
 using On = AttributePlace;
 static const AttributeRow kAttributes[] = {
-    {kBlockAttr, On::Function, kCountKind},         {kBlockAttr, On::Operation, kCountKind, kComputing},
-    {kPhaseAttr, On::Function, kPhaseKind},         {kPhaseAttr, On::Operation, kPhaseKind, kComputing},
-    {kPartAttr, On::Function, kCountKind},          {kIterateAttr, On::Function, kIterateKind},
-    {kRangeAttr, On::Function, kExtentsKind},       {kInPlaceAttr, On::Function, kExtentsKind},
-    {kOffsetAttr, On::Function, kCountKind},        {kMatrixUpdateAttr, On::Function, kUnitKind},
-    {kWholeStateAttr, On::Argument, kTextKind},     {kStatisticAttr, On::Result, kSymbolKind},
-    {kMomentumAttr, On::Result, kFactorKind},       {kSequentialAttr, On::Result, kUnitKind},
-    {kMetricAttr, On::Result, kMetricKind},         {kOutputAttr, On::Result, kTextKind},
-    {kPredictionAttr, On::Result, kTextKind},       {kShapeAttr, On::Result, kExtentsKind},
-    {kNameAttr, On::Argument, kTextKind},           {kNameAttr, On::Result, kTextKind},
-    {kSeedAttr, On::Argument, kUnitKind},           {kContextAttr, On::Argument, kUnitKind},
-    {kSourceAttr, On::Argument, kTypeKind},         {kBoundAttr, On::Argument, kIntegerKind},
-    {kLeastAttr, On::Argument, kIntegerKind},       {kLabelAttr, On::Argument, kUnitKind},
-    {kIgnoreIndexAttr, On::Argument, kIntegerKind}, {kBlocksAttr, On::Module, kCountKind},
-    {kModelTypeAttr, On::Module, kTypeKind},        {kModelAttr, On::Module, kTextKind},
-    {kModelFolderAttr, On::Module, kTextKind},      {kWeightsFolderAttr, On::Module, kTextKind},
-    {kUntieAttr, On::Module, kTextsKind},           {kShardCostAttr, On::Module, kCountKind},
+    {kBlockAttr, On::Function, kCountKind},
+    {kBlockAttr, On::Operation, kCountKind, kComputing, isComputing},
+    {kPhaseAttr, On::Function, kPhaseKind},
+    {kPhaseAttr, On::Operation, kPhaseKind, kComputing, isComputing},
+    {kPartAttr, On::Function, kCountKind},
+    {kIterateAttr, On::Function, kIterateKind},
+    {kRangeAttr, On::Function, kExtentsKind},
+    {kInPlaceAttr, On::Function, kExtentsKind},
+    {kOffsetAttr, On::Function, kCountKind},
+    {kMatrixUpdateAttr, On::Function, kUnitKind},
+    {kWholeStateAttr, On::Argument, kTextKind},
+    {kStatisticAttr, On::Result, kSymbolKind},
+    {kMomentumAttr, On::Result, kFactorKind},
+    {kSequentialAttr, On::Result, kUnitKind},
+    {kMetricAttr, On::Result, kMetricKind},
+    {kOutputAttr, On::Result, kTextKind},
+    {kPredictionAttr, On::Result, kTextKind},
+    {kShapeAttr, On::Result, kExtentsKind},
+    {kNameAttr, On::Argument, kTextKind},
+    {kNameAttr, On::Result, kTextKind},
+    {kSeedAttr, On::Argument, kUnitKind},
+    {kContextAttr, On::Argument, kUnitKind},
+    {kSourceAttr, On::Argument, kTypeKind},
+    {kBoundAttr, On::Argument, kIntegerKind},
+    {kLeastAttr, On::Argument, kIntegerKind},
+    {kLabelAttr, On::Argument, kUnitKind},
+    {kIgnoreIndexAttr, On::Argument, kIntegerKind},
+    {kBlocksAttr, On::Module, kCountKind},
+    {kModelTypeAttr, On::Module, kTypeKind},
+    {kModelAttr, On::Module, kTextKind},
+    {kModelFolderAttr, On::Module, kTextKind},
+    {kWeightsFolderAttr, On::Module, kTextKind},
+    {kUntieAttr, On::Module, kTextsKind},
+    {kShardCostAttr, On::Module, kCountKind},
     {kShardBoundAttr, On::Module, kCountKind},
 };
 

@@ -42,6 +42,19 @@ Value dsopt::graph::getOrAddContext(func::FuncOp function) {
   return function.getArgument(index);
 }
 
+Value dsopt::graph::tensorRankOf(OpBuilder &builder, Location location, Value context, Type integer) {
+  Value rank = SliceOp::create(builder, location, context, ArrayRef<int64_t>{DSOPT_TENSOR_RANK},
+                               ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1});
+  return integer.isInteger(32)
+             ? rank
+             : CastOp::create(builder, location, RankedTensorType::get({1}, integer), rank).getResult();
+}
+
+bool dsopt::graph::hasTensorRank(SliceOp slice) {
+  int64_t first = slice.getStarts()[0];
+  return first <= DSOPT_TENSOR_RANK && DSOPT_TENSOR_RANK < first + slice.getType().getDimSize(0);
+}
+
 DenseElementsAttr dsopt::graph::randomStream(MLIRContext *context, int64_t number, bool isSeed,
                                              bool isSecond) {
   auto type = RankedTensorType::get({2}, IntegerType::get(context, 32));

@@ -120,7 +120,7 @@ bool CutRegion::acceptsPadding(Operation *op) const {
     return !cutOf(division.getRhs());
   return reducingOps.contains(op) ||
          (!sumOps.contains(op) &&
-          isa<graph::MatMulOp, graph::AddOp, graph::SubOp, graph::MulOp, graph::TanhOp, graph::CastOp,
+          isa<ProductOpInterface, graph::AddOp, graph::SubOp, graph::MulOp, graph::TanhOp, graph::CastOp,
               graph::RoundToOp, graph::TransposeOp, graph::ReshapeOp, graph::ConstantOp>(op));
 }
 

@@ -345,6 +345,18 @@ std::vector<CutRegion> PlaceValues::chooseRegions() {
         problem.excludes[b].push_back(a);
       }
   CutChoice choice = chooseCuts(problem);
+  // Shards that have nothing to do are no answer: where nothing pays, what costs least is cut.
+  if (regions.empty() && !free.empty() && llvm::none_of(choice.taken, [](bool taken) { return taken; })) {
+    SmallVector<int64_t> alone = llvm::map_to_vector(problem.gains, [&](const CutGain &gain) {
+      int64_t sums = gain.sums;
+      for (unsigned sum : gain.shared)
+        sums += problem.sharedCosts[sum];
+      return gain.saved - sums;
+    });
+    auto least = llvm::max_element(alone);
+    choice.taken[least - alone.begin()] = true;
+    choice.gain = *least;
+  }
   for (unsigned number = 0; number < free.size(); ++number) {
     if (choice.taken[number]) {
       regions.push_back(std::move(free[number]->region));

@@ -7,7 +7,6 @@
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Interfaces.h"
-#include "dsopt/Runtime/Scalars.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -132,10 +131,7 @@ Value ShardWriter::numberOf(Operation *op, int64_t shard, Type integer) {
   // Also where one rank has all shards: programs of all degrees have the same kernels.
   Value context = operandOf(op, graph::getOrAddContext(op->getParentOfType<func::FuncOp>()))[shard];
   Location loc = op->getLoc();
-  Value rank = graph::SliceOp::create(builder, loc, context, ArrayRef<int64_t>{DSOPT_TENSOR_RANK},
-                                      ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1});
-  if (!integer.isInteger(32))
-    rank = graph::CastOp::create(builder, loc, RankedTensorType::get({1}, integer), rank);
+  Value rank = graph::tensorRankOf(builder, loc, context, integer);
   Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, integer, mine));
   Value number =
       graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));

@@ -9,7 +9,6 @@
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
-#include "dsopt/Runtime/Scalars.h"
 #include "dsopt/Transforms/Place/Passes.h"
 
 namespace dsopt {
@@ -63,8 +62,7 @@ bool PlaceVerifier::isSource(Operation *op) {
     if (auto shared = context.getDefiningOp<dist::SharedOp>())
       context = shared.getValue();
     auto argument = dyn_cast<BlockArgument>(context);
-    return argument && graph::isContext(argument) && slice.getStarts()[0] <= DSOPT_TENSOR_RANK &&
-           slice.getStarts()[0] + slice.getType().getDimSize(0) > DSOPT_TENSOR_RANK;
+    return argument && graph::isContext(argument) && graph::hasTensorRank(slice);
   }
   auto dropout = dyn_cast<graph::DropoutOp>(op);
   return dropout && dropout.getRuns();

@@ -331,7 +331,7 @@ module attributes {dsopt.options = {pp = 2 : i64, schedule = "interleaved", micr
 module attributes {dsopt.options = {tp = 2 : i64}} {
   dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 1, tp = 2]
   func.func @evaluate(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xf32> {
-    // expected-error @below {{adds what no run computes, expected a result of graph.run}}
+    // expected-error @below {{takes what no run computes, expected a result of graph.run}}
     %y = dist.all_reduce %x over [tp] : tensor<4xf32>
     return %y : tensor<4xf32>
   }
@@ -344,7 +344,7 @@ module attributes {dsopt.options = {tp = 2 : i64}} {
   func.func private @block0.E(memref<4xf32> {exec.access = #exec.access<read>}, memref<4xi32> {exec.access = #exec.access<write>}) attributes {exec.segment, dist.stage = 0 : i64, graph.block = 0 : i64, graph.phase = #graph.phase<E>}
   func.func @evaluate(%x: tensor<4xf32> {graph.name = "x"}) -> tensor<4xi32> {
     %p = graph.run @block0.E(%x) : (tensor<4xf32>) -> tensor<4xi32>
-    // expected-error @below {{adds values of 'i32', expected f32, bf16 or f16}}
+    // expected-error @below {{takes values of 'i32', expected f32, bf16 or f16}}
     %y = dist.all_reduce %p over [tp] : tensor<4xi32>
     return %y : tensor<4xi32>
   }

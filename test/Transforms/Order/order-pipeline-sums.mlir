@@ -8,8 +8,8 @@
 // CHECK-LABEL: exec.program @position0
 // CHECK: tensor_parallel = {{[1-9][0-9]*}}
 // CHECK: exec.buffer @block0.F.0 at {{[0-9]+}} : memref<4x64xf32> activations
-// CHECK: exec.buffer @block0.F.0.sum.parts at {{[0-9]+}} : memref<256xf32> buffers slots 1
 // CHECK: exec.buffer @block0.F.0.sum at {{[0-9]+}} : memref<4x64xf32> activations
+// CHECK: exec.buffer @block0.F.0.sum.parts at {{[0-9]+}} : memref<256xf32> buffers slots 1
 // CHECK: exec.buffer @block1.B.0.sum at {{[0-9]+}} : memref<4x33xf32> activations
 // CHECK: exec.run @block0.F {{.*}} micro_batch 0 on @compute
 // CHECK: exec.all_to_all @block0.F.0 to @block0.F.0.sum.parts bytes 512 tensor_parallel order 0 over @tp on @tensor
@@ -22,8 +22,8 @@
 // CHECK: exec.all_to_all {{.*}} tensor_parallel order
 // CHECK-LABEL: exec.program @position1
 // CHECK: exec.buffer @block1.B.0 at {{[0-9]+}} : memref<256xf32> activations slots 1 stride 1024 {payload = 528 : i64}
-// CHECK: exec.buffer @block1.B.0.sum.parts at {{[0-9]+}} : memref<256xf32> buffers slots 1 stride 1024 {payload = 528 : i64}
 // CHECK: exec.buffer @block1.B.0.sum at {{[0-9]+}} : memref<256xf32> activations slots 1 stride 1024 {payload = 528 : i64}
+// CHECK: exec.buffer @block1.B.0.sum.parts at {{[0-9]+}} : memref<256xf32> buffers slots 1 stride 1024 {payload = 528 : i64}
 // CHECK: exec.run @block1.B {{.*}} micro_batch 0 on @compute
 // CHECK: exec.all_to_all @block1.B.0 to @block1.B.0.sum.parts bytes 512 tensor_parallel
 // CHECK: exec.gather @block1.B.0.sum.parts to @block1.B.0.sum bytes 512 tensor_parallel

@@ -330,25 +330,6 @@ module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64, shard
 
 // -----
 
-// What could be cut does not pay.
-module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64}} {
-  graph.parameter @w0 : tensor<4x2xf32> from "m" at 0 bytes 32
-  graph.parameter @w1 : tensor<2x64xf32> from "m" at 32 bytes 512
-  // expected-error@+1 {{has nothing that 2 tensor shards could cut (-tp, -tensor-shards): costs more than it saves: sums of 0.282 us, 0.083 us saved; -shard cuts it all the same}}
-  func.func @forward(%x: tensor<4x4xf32>) -> tensor<f32> {
-    %w0 = graph.read @w0 {graph.block = 0 : i64} : tensor<4x2xf32>
-    %p0 = graph.matmul %x, %w0 {graph.block = 0 : i64} : (tensor<4x4xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
-    %h0 = graph.relu %p0 {graph.block = 0 : i64} : (tensor<4x2xf32>) -> tensor<4x2xf32>
-    %w1 = graph.read @w1 {graph.block = 0 : i64} : tensor<2x64xf32>
-    %p1 = graph.matmul %h0, %w1 {graph.block = 0 : i64} : (tensor<4x2xf32>, tensor<2x64xf32>) -> tensor<4x64xf32>
-    %h1 = graph.softmax %p1 {axis = 1 : i64, graph.block = 0 : i64} : (tensor<4x64xf32>) -> tensor<4x64xf32>
-    %loss = graph.reduce_sum %h1 {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<4x64xf32>) -> tensor<f32>
-    return %loss : tensor<f32>
-  }
-}
-
-// -----
-
 // expected-error@+1 {{-shard=b=tp:1: parameter 'b' has 1 dimension, expected 0}}
 module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64, shard = ["b=tp:1"]}} {
   graph.parameter @w0 : tensor<16x32xf32> from "m" at 0 bytes 2048

@@ -218,3 +218,25 @@ module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64, shard
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// Where nothing pays, what costs least is cut: it is more than with nothing cut.
+
+// CHECK: graph.shard_bound = 580800 : i64, graph.shard_cost = 779360 : i64
+// CHECK: @w0.shard.0 : tensor<4x1xf32>
+// CHECK: @w1.shard.0 : tensor<1x64xf32>
+module attributes {dsopt.options = {tensor_shards = 2 : i64, tp = 2 : i64}} {
+  graph.parameter @w0 : tensor<4x2xf32> from "m" at 0 bytes 32
+  graph.parameter @w1 : tensor<2x64xf32> from "m" at 32 bytes 512
+  func.func @forward(%x: tensor<4x4xf32>) -> tensor<f32> {
+    %w0 = graph.read @w0 {graph.block = 0 : i64} : tensor<4x2xf32>
+    %p0 = graph.matmul %x, %w0 {graph.block = 0 : i64} : (tensor<4x4xf32>, tensor<4x2xf32>) -> tensor<4x2xf32>
+    %h0 = graph.relu %p0 {graph.block = 0 : i64} : (tensor<4x2xf32>) -> tensor<4x2xf32>
+    %w1 = graph.read @w1 {graph.block = 0 : i64} : tensor<2x64xf32>
+    %p1 = graph.matmul %h0, %w1 {graph.block = 0 : i64} : (tensor<4x2xf32>, tensor<2x64xf32>) -> tensor<4x64xf32>
+    %h1 = graph.softmax %p1 {axis = 1 : i64, graph.block = 0 : i64} : (tensor<4x64xf32>) -> tensor<4x64xf32>
+    %loss = graph.reduce_sum %h1 {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<4x64xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
