@@ -473,8 +473,13 @@ LogicalResult ProgramWriter::writeUpdates(exec::ProgramOp program) {
       for (Operation &op : schedule.getBody().front()) {
         if (auto copy = dyn_cast<exec::CopyOp>(op))
           sources[copy.getTarget()] = copy.getSource();
-        // What a transform replaces lies between its first buffer and its last.
-        if (auto transform = dyn_cast<exec::TransformOp>(op); transform && transform.getBuffers().size() > 2)
+        // What a transform replaces is kept from step to step.
+        auto isKept = [&](exec::RefAttr ref) {
+          auto buffer = program.lookupSymbol<exec::BufferOp>(ref.getBuffer());
+          return buffer && buffer.getRole() == exec::BufferRole::Kept;
+        };
+        if (auto transform = dyn_cast<exec::TransformOp>(op);
+            transform && llvm::any_of(transform.getBuffers().getAsRange<exec::RefAttr>(), isKept))
           json->object([&] {
             json->attribute("queue", int64_t(streams.of(transform)));
             if (succeeded(result))

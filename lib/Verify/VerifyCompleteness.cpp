@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Optimizers.h"
 #include "dsopt/Interfaces/Options.h"
 
@@ -370,33 +371,56 @@ LogicalResult Completeness::verifyUpdate(UpdateOp update, NormOp norm) {
   return diag;
 }
 
-/// Each matrix of the bucket is transformed once, at its place, from the direction to what the update takes.
+/// Each matrix of the bucket is transformed once, at its place, from the direction to what the update takes:
+/// of tensor shards all together, at the places of all ranks that have them.
 LogicalResult Completeness::verifyTransforms(dist::BucketOp bucket, ArrayRef<UpdateOp> parts,
                                              ArrayRef<UpdateOp> directions) {
-  llvm::DenseMap<int64_t, TransformOp> found; ///< by its place
+  auto bytes = [&](int64_t elements) { return bytesOf(elements, bucket.getGradientType()); };
+  dist::AxesAttr distinct = bucket.getDistinctAttr();
+  int64_t holders = distinct ? dist::getGrid(bucket).count(distinct.getParts()) : 1;
+  llvm::MapVector<StringAttr, SmallVector<dist::RangeAttr, 1>> matrices;
+  for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>()) {
+    auto parameter = module.lookupSymbol<graph::ParameterOp>(range.getParameter());
+    matrices[parameter ? graph::seenWhole(parameter) : range.getParameter().getAttr()].push_back(range);
+  }
+  /// By their first elements, where they lie.
+  llvm::DenseMap<int64_t, SmallVector<int64_t, 1>> places;
+  for (const auto &[parameter, ranges] : matrices)
+    for (int64_t holder = 0; holder < holders; ++holder)
+      for (dist::RangeAttr range : ranges)
+        places[ranges.front().getOffset()].push_back(holder * bytes(bucket.getPadded()) +
+                                                     bytes(range.getOffset()));
+  llvm::DenseMap<int64_t, TransformOp> found; ///< by their first elements
   for (auto transform :
        getSchedule(parts.front()->getParentOfType<ProgramOp>()).getBody().front().getOps<TransformOp>()) {
     if (transform.getBucketAttr().getAttr() != bucket.getSymNameAttr())
       continue;
-    ArrayAttr buffers = transform.getBuffers();
-    auto from = cast<RefAttr>(buffers[0]), to = cast<RefAttr>(buffers[buffers.size() - 1]);
-    int64_t at = bytesOf(transform.getFrom(), bucket.getGradientType());
-    if (from.getOffset() != at || to.getOffset() != at ||
+    SmallVector<RefAttr> refs(transform.getBuffers().getAsRange<RefAttr>());
+    auto at = places.find(transform.getFrom());
+    auto areAt = [&](ArrayRef<RefAttr> some) {
+      return llvm::equal(llvm::map_range(some, [](RefAttr ref) { return (int64_t)ref.getOffset(); }),
+                         at->second);
+    };
+    size_t number = at == places.end() ? 0 : at->second.size();
+    if (number == 0 || refs.size() < 2 * number || !areAt(ArrayRef(refs).take_front(number)) ||
+        !areAt(ArrayRef(refs).take_back(number)) ||
         transform.getSliced() != UpdateOp(parts.front()).getSliced() ||
-        !found.try_emplace(to.getOffset(), transform).second ||
+        !found.try_emplace(transform.getFrom(), transform).second ||
         !llvm::all_of(directions, [&](UpdateOp part) { return comesBefore(part, transform); }) ||
         !llvm::all_of(parts, [&](UpdateOp part) { return comesBefore(transform, part); }))
       return transform.emitOpError("of @")
-             << bucket.getSymName() << " from " << describe(from) << " to " << describe(to)
+             << bucket.getSymName() << " from " << describe(refs.front()) << " to " << describe(refs.back())
              << ", expected one for each place, between direction "
              << "and update, sliced as they are";
   }
-  for (auto range : bucket.getRanges().getAsRange<dist::RangeAttr>())
-    if (TransformOp transform = found.lookup(bytesOf(range.getOffset(), bucket.getGradientType()));
-        !transform || (int64_t)transform.getElements() != (int64_t)range.getElements())
-      return UpdateOp(parts.front()).emitOpError("takes what is made of ")
-             << range.getParameter() << " whole, but nothing "
+  for (const auto &[parameter, ranges] : matrices) {
+    int64_t from = ranges.front().getOffset(), end = ranges.back().getOffset() + ranges.back().getElements();
+    if (TransformOp transform = found.lookup(from);
+        !transform || (int64_t)transform.getElements() != end - from)
+      return UpdateOp(parts.front()).emitOpError("takes what is made of @")
+             << parameter.getValue() << " whole, but nothing "
              << "makes it";
+  }
   return success();
 }
 

@@ -75,10 +75,21 @@ def by_norms():
     same("gpt2-tiny, T = 4, lamb", "gpt2-tiny", ["-tp=1", "-tp=2", "-tp=4", "-tp=2 -dp=2 -zero=3", "-tp=2 -pp=2 -dp=2 -zero=1", "-dp=2 -zero=2"], base)
 
 
-def resumed():
+def by_matrices():
+    """Muon sees each matrix whole, joined of its shards, however they are cut."""
+    base = ["-tensor-shards=4", *STEP, "-optimizer=muon"]
+    same("gpt2-tiny, T = 4, muon", "gpt2-tiny", ["-tp=1", "-tp=2", "-tp=4 -dp=2 -zero=3", "-tp=2 -pp=2 -dp=2 -zero=1", "-dp=2 -zero=2", "-tp=2 -dp=2 -zero=0",
+                                                 "-tp=2 -dp=2 -zero=3 -reduce-bucket-size=10000 -offload-params=cpu -offload-optimizer=cpu"], base)
+    same("gpt2-tiny, T = 4, muon, bf16", "gpt2-tiny", ["-tp=1", "-tp=2 -dp=2 -zero=2"], [*base, "-precision=bf16"])
+    for name, words in (("gpt2-tiny", ["-muon-except=*.h.3.mlp.c_proj.weight"]), ("bert-tiny", ["-muon-except=*.transform.dense.weight"])):
+        runs = [train(dsopt, name, *STEP, "-optimizer=muon", *words, *shards) for shards in ([], ["-tensor-shards=2", "-tp=2"])]
+        check(relative(runs[1].losses, runs[0].losses) < 1e-5 and runs[0].hash != runs[1].hash, f"{name}, muon, 2 tensor shards: {runs[1].losses}, one: {runs[0].losses}")
+
+
+def resumed(*rule):
     """Each degree goes on from what another one saved; the weights go home whole."""
     path, data = model("gpt2-tiny")
-    base = [dsopt, path, "-run", f"-data={data}", "-quiet", "-tensor-shards=4", *STEP]
+    base = [dsopt, path, "-run", f"-data={data}", "-quiet", "-tensor-shards=4", *STEP, *rule]
     with tempfile.TemporaryDirectory() as folder:
         whole = os.path.join(folder, "whole.safetensors")
         execute([*base, "-tp=1", "-steps=4", f"-save-weights={whole}"])
@@ -92,7 +103,7 @@ def resumed():
         execute([*base, "-tp=2", "-steps=1", f"-save={folder}/four"])
         said = execute([word for word in base if not word.startswith("-tensor-shards")] + ["-tensor-shards=2", "-tp=2", f"-resume={folder}/four"], status=1).stderr
         check("tensor shards" in said or "tensor-shards" in said, f"a checkpoint of other shards: {said}")
-    print("resumed at other degrees: the same weights", flush=True)
+    print(f"resumed at other degrees{' '.join(['', *rule])}: the same weights", flush=True)
 
 
 def forward_alone():
@@ -109,7 +120,7 @@ def refused():
     """Each in one line."""
     path, data = model("gpt2-tiny")
     for words, said in (("-tp=2 -tensor-shards=3", "-tp times a power of two"),
-                        ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=muon", "tensor shards"), ("-tp=2 -optimizer=adafactor", "tensor shards")):
+                        ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=adafactor", "tensor shards")):
         done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", *words.split()], status=1)
         check(said in done.stderr and done.stderr.count("error:") == 1, f"{words}: {done.stderr}")
     print("refused by name", flush=True)
@@ -120,6 +131,8 @@ same_kernels()
 narrow()
 others()
 by_norms()
+by_matrices()
 resumed()
+resumed("-optimizer=muon")
 forward_alone()
 refused()

@@ -71,6 +71,10 @@ llvm::DenseSet<StringAttr> dsopt::graph::findWholes(ModuleOp module) {
   return wholes;
 }
 
+StringAttr dsopt::graph::seenWhole(ParameterOp parameter) {
+  return parameter.getPartRuns() ? parameter.getPartOfAttr().getAttr() : parameter.getSymNameAttr();
+}
+
 LogicalResult ParameterOp::verify() {
   int64_t bytes = getBytes(), offset = getOffset();
   if (getSource() && (!isa<FloatType>(*getSource()) || !getElementTypeOrSelf(getType()).isF32()))

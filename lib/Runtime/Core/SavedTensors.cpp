@@ -116,10 +116,11 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
   for (size_t position = 0; position < program.positions.size(); ++position) {
     const Position &at = program.positions[position];
     for (const Action &action : at.updates) {
-      // Between the direction and what is made of it lie the scalars, and what is replaced.
+      // Between directions and what is made of them lie the scalars, and what is replaced.
       bool replaces = action.kind == ActionKind::Run && action.bucket >= 0;
-      for (size_t i = 2; replaces && i + 1 < action.refs.size(); ++i)
-        addWhole(action, action.refs[i], static_cast<int64_t>(position));
+      for (const Ref &ref : action.refs)
+        if (replaces && at.buffers[ref.buffer].kind == "optimizer")
+          addWhole(action, ref, static_cast<int64_t>(position));
       if (action.kind != ActionKind::Update)
         continue;
       std::string prefix = program.buckets[action.bucket].name + ".";

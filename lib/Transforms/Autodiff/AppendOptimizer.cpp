@@ -71,7 +71,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
         parameter.emitError("trainable parameter has no gradient, expected one from build-backward");
         return signalPassFailure();
       }
-      auto matrix = matrices.find(parameter.getSymNameAttr());
+      auto matrix = matrices.find(graph::seenWhole(parameter));
       Optimizer rule = takesAll || matrix != matrices.end() ? *chosen : *companion;
       if (!takesAll && matrix != matrices.end() && matrix->second.rowsAreInputs)
         rule.attributes.set("rows_are_inputs", builder.getUnitAttr());
@@ -109,7 +109,7 @@ struct AppendOptimizer : public dsopt::impl::AppendOptimizerBase<AppendOptimizer
       matrices = findHiddenMatrices(function);
     for (StringRef glob : options::muon_except(getOperation()))
       if (failed(forMatches("muon-except", glob, [&](graph::ParameterOp parameter) {
-            matrices.erase(parameter.getSymNameAttr());
+            matrices.erase(graph::seenWhole(parameter));
           })))
         return failure();
     return success();

@@ -2,6 +2,7 @@
 
 #include "HiddenMatrices.h"
 #include "dsopt/Dialect/Graph/Metrics.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
 
@@ -40,12 +41,14 @@ llvm::DenseMap<StringAttr, HiddenMatrix> dsopt::findHiddenMatrices(func::FuncOp 
   llvm::DenseMap<StringAttr, HiddenMatrix> found;
   llvm::DenseSet<StringAttr> others; ///< that something else reads
   StringAttr last;
+  SymbolTable symbols(function->getParentOfType<ModuleOp>());
   llvm::DenseSet<Operation *> measuring = graph::measuringOnly(function);
   for (Operation &op : function.front()) {
     if (measuring.contains(&op))
       continue;
     if (auto read = dyn_cast<graph::ReadOp>(op)) {
-      views[read.getResult()] = {read.getStateAttr().getAttr()};
+      auto parameter = symbols.lookup<graph::ParameterOp>(read.getStateAttr().getAttr());
+      views[read.getResult()] = {parameter ? graph::seenWhole(parameter) : read.getStateAttr().getAttr()};
       continue;
     }
     for (OpOperand &operand : op.getOpOperands()) {

@@ -12,7 +12,7 @@ struct HiddenMatrix {
 
 /// The parameters of rank 2 that nothing but matrix products of a function read, through transposes, casts
 /// and reshapes that keep their shape; without that of the last product that reads a parameter, which makes
-/// the model's output.
+/// the model's output. Tensor shards are what they are part of.
 llvm::DenseMap<mlir::StringAttr, HiddenMatrix> findHiddenMatrices(mlir::func::FuncOp function);
 } // namespace dsopt
 

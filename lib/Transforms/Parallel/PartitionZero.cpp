@@ -3,6 +3,7 @@
 #include "BucketLimits.h"
 #include "ParameterUses.h"
 #include "dsopt/Dialect/Graph/NarrowFloat.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Parallel/Passes.h"
 #include "llvm/ADT/StringSet.h"
@@ -74,6 +75,7 @@ private:
     std::string name;
     int64_t parts = 0;
     size_t last = 0;
+    StringAttr whole = {}; ///< the last parameter, where updates see its shards together
   };
   MLIRContext *context;
   const BucketLimits &limits;
@@ -120,14 +122,20 @@ void Buckets::add(const Group &group, graph::ParameterOp parameter) {
     at = std::prev(candidates.end());
   }
   Known &known = **at;
-  int64_t elements = graph::numElements(parameter.getType());
+  int64_t elements = graph::numElements(parameter.getType()), added = elements;
+  // Updates see a matrix's shards together.
+  bool together = group.isMatrix && group.isShard;
+  if (together)
+    added *= parameter.getPartRuns()->getStep() / parameter.getPartRuns()->getLength();
   // No collective moves more elements than it may.
-  if (known.parts == 0 || buckets[known.last].elements + elements > limits.of(group.frozen)) {
+  if (known.parts == 0 || (!(together && known.whole == graph::seenWhole(parameter)) &&
+                           buckets[known.last].elements + added > limits.of(group.frozen))) {
     known.last = buckets.size();
     std::string name = known.name + (known.parts ? "." + std::to_string(known.parts) : "");
     ++known.parts;
     buckets.push_back({StringAttr::get(context, name), &known.group, {}, 0});
   }
+  known.whole = together ? graph::seenWhole(parameter) : StringAttr();
   buckets[known.last].elements += elements;
   buckets[known.last].parameters.push_back(parameter);
 }
@@ -148,15 +156,14 @@ static LogicalResult refuseShards(ModuleOp module, SymbolTable &symbols) {
     return success();
   std::pair<OptimizerOpInterface, graph::ParameterOp> refused;
   eachSeenWhole(module, symbols, [&](OptimizerOpInterface rule, graph::ParameterOp part) {
-    // Norms are sums over all shards.
-    if (part.getPartRuns() && rule.getScope() != UpdateScope::Parameters && !refused.first)
+    if (part.getPartRuns() && rule.getScope() == UpdateScope::Tensors && !refused.first)
       refused = {rule, part};
   });
   if (auto [rule, part] = refused; rule)
-    return rule.emitError()
-           << rule.getRuleName() << " sees " << describe(rule.getScope()) << ", but @" << *part.getPartOf()
-           << " is cut in tensor shards: expected an optimizer that sees elements or norms, or "
-              "-tp=1 and no -tensor-shards";
+    return rule.emitError() << rule.getRuleName() << " sees " << describe(rule.getScope()) << ", but @"
+                            << *part.getPartOf()
+                            << " is cut in tensor shards: expected another optimizer, or "
+                               "-tp=1 and no -tensor-shards";
   if (StringRef method = options::compress_gradients(module); method != "none")
     return shard.emitError("is a tensor shard, of which -compress-gradients=")
            << method << " makes no gradients yet: expected -tp=1 and no -tensor-shards";
@@ -230,15 +237,16 @@ void PartitionZeroPass::runOnOperation() {
     bool isShared = reader->second.size() > 1, isStatistic = parameter.getStatistic();
     int64_t elements = graph::numElements(parameter.getType());
     Group group;
-    group.shared = isShared ? name : StringAttr();
+    group.isMatrix = matrices.contains(name);
+    group.isShard = parameter.getPartRuns().has_value();
+    if (isShared)
+      group.shared = group.isMatrix ? graph::seenWhole(parameter) : name;
     group.blocks.assign(reader->second.begin(), reader->second.end());
     group.frozen = parameter.getFrozen();
     group.isStatistic = isStatistic;
     group.persists = zero == 3 && !isStatistic && elements <= whole;
     group.isEarly = !isShared && early.contains(name);
-    group.isMatrix = matrices.contains(name);
     group.isOfBranch = parameter.getBranch();
-    group.isShard = parameter.getPartRuns().has_value();
     group.element = element;
     group.gradient = gradients.lookup(name);
     limits.note(parameter, elements);

@@ -3,6 +3,7 @@
 #include "StepBuckets.h"
 #include "dsopt/Analysis/Exec/LaterSteps.h"
 #include "dsopt/Dialect/Graph/LocalStep.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Interfaces/Target.h"
@@ -51,7 +52,9 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
           Operation *segment = symbols.lookup(matrix.getLeafReference());
           auto scratch = segment ? segment->getAttrOfType<IntegerAttr>(kTempAttr) : IntegerAttr();
           bool seesNorms = cast<OptimizerOpInterface>(op).getScope() == UpdateScope::Tensors;
-          step.matrices[parameter] = {cast<FlatSymbolRefAttr>(matrix), scratch ? scratch.getInt() : 0,
+          auto trained = symbols.lookup<graph::ParameterOp>(parameter.getAttr());
+          step.matrices[parameter] = {trained ? graph::seenWhole(trained) : parameter.getAttr(),
+                                      cast<FlatSymbolRefAttr>(matrix), scratch ? scratch.getInt() : 0,
                                       seesNorms, readWholeStates(dyn_cast_or_null<func::FuncOp>(segment))};
         }
     });

@@ -19,8 +19,9 @@ struct StepBuckets {
   llvm::DenseMap<mlir::Attribute, mlir::SymbolRefAttr> kernels; ///< of updates, by bucket
   /// Of updates that see norms of whole parameters, or whole matrices, the kernels before them, by bucket.
   llvm::DenseMap<mlir::Attribute, mlir::SymbolRefAttr> directions;
-  /// What is computed of a whole matrix between the two, by parameter.
+  /// What is computed of a whole matrix between the two, by parameter or tensor shard.
   struct Matrix {
+    mlir::StringAttr whole; ///< the parameter, or what it is a tensor shard of
     mlir::FlatSymbolRefAttr segment;
     int64_t scratch;
     bool seesNorms;

@@ -51,7 +51,12 @@ private:
   exec::UpdateOp writeDirection(const PlacedBucket &bucket);
   /// By role, the bucket's buffer of what is kept of whole parameters, and the first element not given away.
   using WholeStates = llvm::DenseMap<mlir::StringAttr, std::pair<mlir::FlatSymbolRefAttr, int64_t>>;
-  WholeStates placeWholeStates(const PlacedBucket &bucket);
+  /// The ranges of a bucket that are seen together: those of one parameter, each of which has a shape once.
+  using Matrices = llvm::MapVector<mlir::StringAttr, llvm::SmallVector<dist::RangeAttr, 1>>;
+  Matrices matricesOf(const PlacedBucket &bucket) const;
+  WholeStates placeWholeStates(const Matrices &matrices, const PlacedBucket &bucket);
+  /// Where the direction lies whole, gathered from the ranks that have slices and tensor shards.
+  exec::RefAttr gatherDirection(const PlacedBucket &bucket, exec::RefAttr own, int64_t holders);
   exec::UpdateOp writeMatrixUpdate(const PlacedBucket &bucket, exec::UpdateOp direction);
   /// Sets aside the gradient that the next step updates with.
   void keepGradient(const PlacedBucket &bucket);

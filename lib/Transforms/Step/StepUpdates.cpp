@@ -106,28 +106,63 @@ void StepFinisher::writeUpdates(ArrayRef<const PlacedBucket *> buckets) {
   }
 }
 
-/// Where an update sees whole matrices, all ranks gather the direction whole (as many bytes as a gather of
-/// fp32 parameters); each makes what the step goes along of the matrices that its slice has a part of.
-UpdateOp StepFinisher::writeMatrixUpdate(const PlacedBucket &bucket, UpdateOp direction) {
-  auto slice = cast<RefAttr>(direction.getBuffers()[kUpdateGradient]);
-  auto type = MemRefType::get({bucket.padded}, bucket.gradientType());
-  bool isSliced = bucket.ranks > 1 && !bucket.wholeStates();
-  FlatSymbolRefAttr whole = isSliced && !bucket.wholeGradients()
-                                ? out.buffer(bucket.name() + ".direction", type, BufferKind::Buffers)
-                                : slice.getBuffer();
-  if (isSliced)
-    out.emit<GatherOp>(slice, out.ref(whole), bucket.gradientSliceBytes(), TypeAttr(), Traffic::AllGather,
+StepFinisher::Matrices StepFinisher::matricesOf(const PlacedBucket &bucket) const {
+  Matrices matrices;
+  for (auto range : dist::BucketOp(bucket.op).getRanges().getAsRange<dist::RangeAttr>())
+    matrices[step.matrixOf(range)->whole].push_back(range);
+  return matrices;
+}
+
+/// From slices first; of tensor shards then `holders` whole buckets lie in the order of their ranks.
+RefAttr StepFinisher::gatherDirection(const PlacedBucket &bucket, RefAttr own, int64_t holders) {
+  auto place = [&](StringRef suffix, int64_t buckets) {
+    auto type = MemRefType::get({buckets * bucket.padded}, bucket.gradientType());
+    return out.ref(out.buffer(bucket.name() + suffix, type, BufferKind::Buffers));
+  };
+  RefAttr whole = out.ref(own.getBuffer());
+  if (bucket.ranks > 1 && !bucket.wholeStates()) {
+    if (!bucket.wholeGradients())
+      whole = place(".direction", 1);
+    out.emit<GatherOp>(own, whole, bucket.gradientSliceBytes(), TypeAttr(), Traffic::AllGather,
                        out.nextOrder(), bucket.group(), kCommStream);
-  FlatSymbolRefAttr made = out.buffer(bucket.name() + ".matrices", type, BufferKind::Buffers);
-  WholeStates states = placeWholeStates(bucket);
-  for (auto range : dist::BucketOp(bucket.op).getRanges().getAsRange<dist::RangeAttr>()) {
-    const StepBuckets::Matrix &matrix = *step.matrixOf(range);
+  }
+  if (holders == 1)
+    return whole;
+  auto module = schedule->getParentOfType<ModuleOp>();
+  declareTensorStream(module);
+  RefAttr all = place(".directions", holders);
+  out.emit<GatherOp>(whole, all, bytesOf(bucket.padded, bucket.gradientType()), TypeAttr(),
+                     Traffic::AllGather, out.nextOrder(),
+                     declareCommunicator(module, *dist::BucketOp(bucket.op).getDistinct()), kTensorStream);
+  return all;
+}
+
+/// Where an update sees whole matrices, all ranks gather the direction whole (as many bytes as a gather of
+/// fp32 parameters); each makes what the step goes along of the matrices that its slice has a part of, of
+/// tensor shards those of all ranks along tp.
+UpdateOp StepFinisher::writeMatrixUpdate(const PlacedBucket &bucket, UpdateOp direction) {
+  dist::BucketOp op = bucket.op;
+  dist::AxesAttr distinct = op.getDistinctAttr();
+  int64_t holders = distinct ? dist::getGrid(op).count(distinct.getParts()) : 1;
+  int64_t bucketBytes = bytesOf(bucket.padded, bucket.gradientType());
+  RefAttr whole = gatherDirection(bucket, cast<RefAttr>(direction.getBuffers()[kUpdateGradient]), holders);
+  auto type = MemRefType::get({holders * bucket.padded}, bucket.gradientType());
+  RefAttr made = out.ref(out.buffer(bucket.name() + ".matrices", type, BufferKind::Buffers));
+  Matrices matrices = matricesOf(bucket);
+  WholeStates states = placeWholeStates(matrices, bucket);
+  for (const auto &[parameter, ranges] : matrices) {
+    const StepBuckets::Matrix &matrix = *step.matrixOf(ranges.front());
     int64_t scratch = matrix.scratch;
-    int64_t at = bytesOf(range.getOffset(), bucket.gradientType());
     auto type = MemRefType::get({scratch}, IntegerType::get(out.context, 8));
     RefAttr temp =
         scratch ? out.ref(out.buffer("temp." + Twine(scratch), type, BufferKind::Buffers)) : RefAttr();
-    SmallVector<Attribute> refs{out.ref(whole, 0, at)};
+    SmallVector<Attribute> refs, results;
+    for (int64_t holder = 0; holder < holders; ++holder)
+      for (dist::RangeAttr range : ranges) {
+        int64_t at = holder * bucketBytes + bytesOf(range.getOffset(), bucket.gradientType());
+        refs.push_back(shifted(whole, at));
+        results.push_back(shifted(made, at));
+      }
     // All tables have what a rule takes of whole parameters: that of the first group.
     if (!matrix.states.empty())
       refs.push_back(out.ref(FlatSymbolRefAttr::get(out.context, kScalarsBuffer)));
@@ -136,24 +171,31 @@ UpdateOp StepFinisher::writeMatrixUpdate(const PlacedBucket &bucket, UpdateOp di
       refs.push_back(out.ref(buffer, 0, bytesOf(end, Float32Type::get(out.context))));
       end += llvm::alignTo(elements, dist::kGranule);
     }
-    refs.push_back(out.ref(made, 0, at));
+    llvm::append_range(refs, results);
+    int64_t from = ranges.front().getOffset(), end = ranges.back().getOffset() + ranges.back().getElements();
     out.emit<TransformOp>(matrix.segment.getValue(), bucket.name(), ArrayAttr::get(out.context, refs),
-                          range.getElements(), range.getOffset(), direction.getSliced(), temp,
-                          kComputeStream);
+                          end - from, from, direction.getSliced(), temp, kComputeStream);
   }
-  UpdateOp update = writeUpdate(bucket, step.kernels.lookup(dist::BucketOp(bucket.op).getSymNameAttr()));
+  UpdateOp update = writeUpdate(bucket, step.kernels.lookup(op.getSymNameAttr()));
   update.setUnpadded(true);
   SmallVector<Attribute> refs(update.getBuffers().begin(), update.getBuffers().end());
-  RefAttr final = out.ref(made);
-  refs[kUpdateGradient] = isSliced ? bucket.ownPart(final, bucket.gradientSliceBytes()) : final;
+  AxisSteps steps{};
+  if (direction.getSliced())
+    steps = bucket.ownPart(made, bucket.gradientSliceBytes()).getSteps();
+  if (holders > 1)
+    for (auto [own, more] :
+         llvm::zip_equal(steps, dist::getGrid(op).stepsAlong(distinct.getParts(), bucketBytes)))
+      own += more;
+  refs[kUpdateGradient] = RefAttr::get(out.context, made.getBuffer(), 0, 0, steps);
   update.setBuffersAttr(ArrayAttr::get(out.context, refs));
   return update;
 }
 
-StepFinisher::WholeStates StepFinisher::placeWholeStates(const PlacedBucket &bucket) {
+StepFinisher::WholeStates StepFinisher::placeWholeStates(const Matrices &matrices,
+                                                         const PlacedBucket &bucket) {
   llvm::MapVector<StringAttr, std::pair<int64_t, int64_t>> sizes; ///< padded, and without
-  for (auto range : dist::BucketOp(bucket.op).getRanges().getAsRange<dist::RangeAttr>())
-    for (auto [role, elements] : step.matrixOf(range)->states) {
+  for (const auto &[parameter, ranges] : matrices)
+    for (auto [role, elements] : step.matrixOf(ranges.front())->states) {
       sizes[role].first += llvm::alignTo(elements, dist::kGranule);
       sizes[role].second += elements;
     }

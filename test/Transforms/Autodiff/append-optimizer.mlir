@@ -165,6 +165,55 @@ module @muon attributes {dsopt.options = {optimizer = "muon", muon_except = ["gi
 
 // -----
 
+// Tensor shards go by what they are part of: all of them are the output's, or an exception.
+
+// CHECK-LABEL: module @muon_shards
+// CHECK-DAG: graph.state @w.shard.0.momentum
+// CHECK-DAG: graph.state @w.shard.1.momentum
+// CHECK-DAG: graph.state @given.shard.0.m :
+// CHECK-DAG: graph.state @given.shard.1.m :
+// CHECK-DAG: graph.state @b.shard.0.m :
+// CHECK-DAG: graph.state @b.shard.1.m :
+// CHECK-LABEL: func.func @update
+// CHECK-COUNT-2: graph.muon
+// CHECK-NOT: graph.muon
+// CHECK: return
+module @muon_shards attributes {dsopt.options = {optimizer = "muon", muon_except = ["giv*"]}} {
+  graph.parameter @w : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @w.shard.0 : tensor<4x4xf32> from "m" at 0 bytes 64 {name = "w", part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 8>}
+  graph.parameter @w.shard.1 : tensor<4x4xf32> from "m" at 0 bytes 64 {name = "w", part_of = @w, part_begin = 4 : i64, part_runs = #graph.runs<4 every 8 step 8>}
+  graph.parameter @given : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @given.shard.0 : tensor<4x4xf32> from "m" at 0 bytes 64 {name = "given", part_of = @given, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 8>}
+  graph.parameter @given.shard.1 : tensor<4x4xf32> from "m" at 0 bytes 64 {name = "given", part_of = @given, part_begin = 4 : i64, part_runs = #graph.runs<4 every 8 step 8>}
+  graph.parameter @b : tensor<4x8xf32> from "m" at 0 bytes 128
+  graph.parameter @b.shard.0 : tensor<4x4xf32> from "m" at 0 bytes 64 {name = "b", part_of = @b, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 8>}
+  graph.parameter @b.shard.1 : tensor<4x4xf32> from "m" at 0 bytes 64 {name = "b", part_of = @b, part_begin = 4 : i64, part_runs = #graph.runs<4 every 8 step 8>}
+  graph.state @w.shard.0.grad.0 : tensor<4x4xf32> gradient of @w.shard.0 block 0
+  graph.state @w.shard.1.grad.0 : tensor<4x4xf32> gradient of @w.shard.1 block 0
+  graph.state @given.shard.0.grad.0 : tensor<4x4xf32> gradient of @given.shard.0 block 0
+  graph.state @given.shard.1.grad.0 : tensor<4x4xf32> gradient of @given.shard.1 block 0
+  graph.state @b.shard.0.grad.0 : tensor<4x4xf32> gradient of @b.shard.0 block 0
+  graph.state @b.shard.1.grad.0 : tensor<4x4xf32> gradient of @b.shard.1 block 0
+  func.func @micro_batch(%x: tensor<5x4xf32>) -> tensor<5x4xf32> {
+    %w0 = graph.read @w.shard.0 : tensor<4x4xf32>
+    %w0p = graph.matmul %x, %w0 {graph.phase = #graph.phase<F>} : (tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<5x4xf32>
+    %w1 = graph.read @w.shard.1 : tensor<4x4xf32>
+    %w1p = graph.matmul %x, %w1 {graph.phase = #graph.phase<F>} : (tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<5x4xf32>
+    %given0 = graph.read @given.shard.0 : tensor<4x4xf32>
+    %given0p = graph.matmul %w0p, %given0 {graph.phase = #graph.phase<F>} : (tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<5x4xf32>
+    %given1 = graph.read @given.shard.1 : tensor<4x4xf32>
+    %given1p = graph.matmul %w1p, %given1 {graph.phase = #graph.phase<F>} : (tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<5x4xf32>
+    %b0 = graph.read @b.shard.0 : tensor<4x4xf32>
+    %b0p = graph.matmul %given0p, %b0 {graph.phase = #graph.phase<F>} : (tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<5x4xf32>
+    %b1 = graph.read @b.shard.1 : tensor<4x4xf32>
+    %b1p = graph.matmul %given1p, %b1 {graph.phase = #graph.phase<F>} : (tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<5x4xf32>
+    %sum = graph.add %b0p, %b1p {graph.phase = #graph.phase<F>} : (tensor<5x4xf32>, tensor<5x4xf32>) -> tensor<5x4xf32>
+    return %sum : tensor<5x4xf32>
+  }
+}
+
+// -----
+
 // Adafactor updates all parameters, and keeps nothing of their elements.
 
 // CHECK-LABEL: module @adafactor

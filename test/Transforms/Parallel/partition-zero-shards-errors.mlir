@@ -8,8 +8,8 @@ func.func private @block0.F() -> tensor<8x4xf32> attributes {graph.block = 0 : i
 }
 func.func @update(%s: tensor<16xf32>) {
   %w = graph.read @w.shard.0 : tensor<8x4xf32>
-  // expected-error@+1 {{muon sees whole matrices, but @w is cut in tensor shards: expected an optimizer that sees elements or norms, or -tp=1 and no -tensor-shards}}
-  %u:2 = graph.muon %w, %w, %w, %s : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>, tensor<16xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+  // expected-error@+1 {{adafactor sees whole parameters, but @w is cut in tensor shards: expected another optimizer, or -tp=1 and no -tensor-shards}}
+  %u = graph.adafactor %w, %w, %s : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<16xf32>) -> tensor<8x4xf32>
   return
 }
 

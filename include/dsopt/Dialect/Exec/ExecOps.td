@@ -444,8 +444,8 @@ def Exec_UpdateOp : Exec_Action<"update"> {
 def Exec_TransformOp : Exec_Action<"transform"> {
   let summary = "runs a segment on a whole matrix, or parameter, as part of a bucket's update";
   let description = [{
-    `buffers` are what the segment reads and writes: the direction first, what it makes of it last, the
-    scalars and what is kept of the whole parameter between them. `temp` is its scratch. It belongs to no micro-batch,
+    `buffers` are what the segment reads and writes: the direction first, what it makes of it last (of tensor
+    shards all of them, those of other ranks too), the scalars and what is kept of the whole parameter between them. `temp` is its scratch. It belongs to no micro-batch,
     and to no block. The matrix is `elements` of the bucket behind the first `from`. With `sliced` only
     those ranks compute it whose slices of the bucket have a part of it.
   }];

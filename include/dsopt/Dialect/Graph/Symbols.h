@@ -12,6 +12,9 @@ namespace dsopt::graph {
 void makeWay(mlir::SymbolTable &symbols, llvm::StringRef symbol);
 /// Names of parameters that others are `part_of`: nothing reads them, parts are trained in their place.
 llvm::DenseSet<mlir::StringAttr> findWholes(mlir::ModuleOp module);
+class ParameterOp;
+/// The parameter that updates see whole: what a tensor shard is part of, else the parameter itself.
+mlir::StringAttr seenWhole(ParameterOp parameter);
 } // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_SYMBOLS_H

@@ -372,7 +372,8 @@ def BuildMatrixUpdates : Pass<"build-matrix-updates", "::mlir::ModuleOp"> {
     for each shape, named by the rule's operation. It is made of ordinary operations, and becomes
     kernels and products, and a segment, as blocks do. Of a rule that sees whole parameters (Adafactor) the
     function also takes the step's scalars and what the rule keeps of the whole parameter, by the role in
-    `graph.whole_state`; its further results replace those.
+    `graph.whole_state`; its further results replace those. Of tensor shards it takes the direction of each one, in
+    their order in the whole (`@muon.64x128.of.4`), joins them, and makes as many.
 
     ```mlir
     func.func private @muon.64x128(%u: tensor<64x128xf32>) -> tensor<64x128xf32> attributes {graph.matrix_update} {
