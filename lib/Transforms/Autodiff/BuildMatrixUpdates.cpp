@@ -90,6 +90,10 @@ struct BuildMatrixUpdates : public dsopt::impl::BuildMatrixUpdatesBase<BuildMatr
   /// in their order in the whole.
   FailureOr<func::FuncOp> functionOf(OptimizerOpInterface rule, func::FuncOp update) {
     graph::ParameterOp shard = shardOf(rule);
+    if (shard && rule.getScope() == UpdateScope::Tensors)
+      return rule->emitError()
+             << rule.getRuleName() << " sees " << describe(rule.getScope()) << ", but @" << *shard.getPartOf()
+             << " is cut in tensor shards: expected another optimizer, or -tp=1 and no -tensor-shards";
     auto own = cast<RankedTensorType>(rule->getOperand(0).getType()), type = own;
     if (shard)
       type = own.clone(

@@ -92,7 +92,7 @@ private:
   bool usesDisk, lags;
   Operation *start;      ///< the step's first action
   int64_t most = 0;      ///< elements of a part
-  bool hasNorms = false; ///< of all ranks
+  llvm::DenseSet<Attribute> brought; ///< records of all ranks
   int64_t kept = 0;      ///< parts of gradients that were set aside on disk
   std::vector<Part> parts;
 };
@@ -205,10 +205,13 @@ RefAttr Offloader::record(UpdateOp update) {
   Type type = bufferOf(home).getType();
   ProgramBuilder::BufferTraits traits;
   traits.memory = kHostMemory;
-  FlatSymbolRefAttr buffer = out.buffer(update.getDirection() ? "host.norms.own" : "host.norms.all", type,
-                                        BufferKind::Buffers, traits);
+  // Tensor shards have a record of their own.
+  bool isOfShards = dist::BucketOp(analysis.bucket(update.getBucketAttr().getAttr())).getDistinct().has_value();
+  StringRef name = update.getDirection() ? "host.norms.own" : "host.norms.all";
+  FlatSymbolRefAttr buffer =
+      out.buffer(name + Twine(isOfShards ? ".shards" : ""), type, BufferKind::Buffers, traits);
   RefAttr there = out.ref(buffer, 0, home.getOffset());
-  if (!update.getDirection() && !std::exchange(hasNorms, true))
+  if (!update.getDirection() && brought.insert(buffer).second)
     out.emit<CopyOp>(home, there, bytesOf(type), kDownloadStream);
   return there;
 }
