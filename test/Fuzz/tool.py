@@ -21,6 +21,7 @@ REFUSALS = [
     r"cannot cut \d+ blocks? into (the \d+ chunks that schedule \S+ has on )?\d+ pipeline stages",
     r"-optimizer=(lamb|adafactor) .*-gradient-type=fp32, got param",
     r"has nothing that \d+ tensor shards could cut",
+    r"adafactor sees whole parameters, but .* is cut in tensor shards",
     r"goes by norms of whole parameters and has its state on",
     r"comes from an? \S+ .*and then from .*, expected logits",
 ]

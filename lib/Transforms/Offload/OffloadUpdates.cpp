@@ -90,10 +90,10 @@ private:
   AccessAnalysis &analysis;
   ProgramBuilder out;
   bool usesDisk, lags;
-  Operation *start;      ///< the step's first action
-  int64_t most = 0;      ///< elements of a part
+  Operation *start;                  ///< the step's first action
+  int64_t most = 0;                  ///< elements of a part
   llvm::DenseSet<Attribute> brought; ///< records of all ranks
-  int64_t kept = 0;      ///< parts of gradients that were set aside on disk
+  int64_t kept = 0;                  ///< parts of gradients that were set aside on disk
   std::vector<Part> parts;
 };
 } // namespace
@@ -206,7 +206,8 @@ RefAttr Offloader::record(UpdateOp update) {
   ProgramBuilder::BufferTraits traits;
   traits.memory = kHostMemory;
   // Tensor shards have a record of their own.
-  bool isOfShards = dist::BucketOp(analysis.bucket(update.getBucketAttr().getAttr())).getDistinct().has_value();
+  bool isOfShards =
+      dist::BucketOp(analysis.bucket(update.getBucketAttr().getAttr())).getDistinct().has_value();
   StringRef name = update.getDirection() ? "host.norms.own" : "host.norms.all";
   FlatSymbolRefAttr buffer =
       out.buffer(name + Twine(isOfShards ? ".shards" : ""), type, BufferKind::Buffers, traits);
