@@ -72,7 +72,8 @@ def others():
 def by_norms():
     """LAMB's ratios are of whole parameters, whoever has parts of them."""
     base = ["-tensor-shards=4", *STEP, "-optimizer=lamb"]
-    same("gpt2-tiny, T = 4, lamb", "gpt2-tiny", ["-tp=1", "-tp=2", "-tp=4", "-tp=2 -dp=2 -zero=3", "-tp=2 -pp=2 -dp=2 -zero=1", "-dp=2 -zero=2"], base)
+    same("gpt2-tiny, T = 4, lamb", "gpt2-tiny", ["-tp=1", "-tp=2", "-tp=4", "-tp=2 -dp=2 -zero=3", "-tp=2 -pp=2 -dp=2 -zero=1", "-dp=2 -zero=2",
+                                                "-tp=1 -offload-optimizer=cpu", "-tp=2 -dp=2 -zero=3 -offload-optimizer=cpu", "-tp=2 -pp=2 -offload-optimizer=cpu"], base)
 
 
 def by_matrices():
