@@ -45,6 +45,8 @@ private:
   void writeNorm(const PlacedBucket &bucket);
   /// Those of the buckets that are this position's own.
   void writeUpdates(llvm::ArrayRef<const PlacedBucket *> buckets);
+  /// Gathers what ranks along axes that need not be a bucket's own have, on the stream of those ranks.
+  void gatherOver(llvm::ArrayRef<AxisPart> axes, exec::RefAttr own, exec::RefAttr all, int64_t bytes);
   exec::RefAttr writeDirections(llvm::ArrayRef<const PlacedBucket *> buckets, llvm::StringRef suffix,
                                 llvm::DenseMap<const PlacedBucket *, exec::UpdateOp> &directions);
   exec::UpdateOp writeUpdate(const PlacedBucket &bucket, mlir::SymbolRefAttr kernel);

@@ -24,6 +24,17 @@ void StepFinisher::writeNorm(const PlacedBucket &bucket) {
   out.emit<NormOp>(ownGradient(bucket, 0), bucket.name(), record, kComputeStream, /*whole=*/step.frozen);
 }
 
+void StepFinisher::gatherOver(ArrayRef<AxisPart> axes, RefAttr own, RefAttr all, int64_t bytes) {
+  auto module = schedule->getParentOfType<ModuleOp>();
+  // What is over tensor ranks alone comes behind the sums of values.
+  bool isTensor = axes.size() == 1 && axes[0].axis == Axis::tp;
+  if (isTensor)
+    declareTensorStream(module);
+  out.emit<GatherOp>(own, all, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(),
+                     declareCommunicator(module, dist::AxesAttr::get(out.context, axes)),
+                     isTensor ? kTensorStream : kCommStream);
+}
+
 /// The directions of buckets that the same ranks have other parts of, and where the records of all of these
 /// are then: those of slices, and those of tensor shards.
 RefAttr StepFinisher::writeDirections(ArrayRef<const PlacedBucket *> buckets, StringRef suffix,
@@ -54,14 +65,7 @@ RefAttr StepFinisher::writeDirections(ArrayRef<const PlacedBucket *> buckets, St
   if (ranks == 1)
     return record;
   RefAttr records = out.ref(out.buffer(("norms.all" + suffix).str(), words(ranks), BufferKind::Buffers));
-  auto module = schedule->getParentOfType<ModuleOp>();
-  auto axes = dist::AxesAttr::get(out.context, holders);
-  // What is over tensor ranks alone comes behind the sums of values.
-  bool isTensor = holders.size() == 1 && holders[0].axis == Axis::tp;
-  if (isTensor)
-    declareTensorStream(module);
-  out.emit<GatherOp>(record, records, bytes, TypeAttr(), Traffic::AllGather, out.nextOrder(),
-                     declareCommunicator(module, axes), isTensor ? kTensorStream : kCommStream);
+  gatherOver(holders, record, records, bytes);
   return records;
 }
 
@@ -128,12 +132,9 @@ RefAttr StepFinisher::gatherDirection(const PlacedBucket &bucket, RefAttr own, i
   }
   if (holders == 1)
     return whole;
-  auto module = schedule->getParentOfType<ModuleOp>();
-  declareTensorStream(module);
   RefAttr all = place(".directions", holders);
-  out.emit<GatherOp>(whole, all, bytesOf(bucket.padded, bucket.gradientType()), TypeAttr(),
-                     Traffic::AllGather, out.nextOrder(),
-                     declareCommunicator(module, *dist::BucketOp(bucket.op).getDistinct()), kTensorStream);
+  gatherOver(dist::BucketOp(bucket.op).getDistinct()->getParts(), whole, all,
+             bytesOf(bucket.padded, bucket.gradientType()));
   return all;
 }
 
