@@ -71,6 +71,11 @@ llvm::DenseSet<StringAttr> dsopt::graph::findWholes(ModuleOp module) {
   return wholes;
 }
 
+FlatSymbolRefAttr dsopt::graph::parameterRead(ReadOp read, SymbolTable &symbols) {
+  auto state = symbols.lookup<StateOp>(read.getStateAttr().getAttr());
+  return state ? state.getParameterAttr() : read.getStateAttr();
+}
+
 StringAttr dsopt::graph::seenWhole(ParameterOp parameter) {
   return parameter.getPartRuns() ? parameter.getPartOfAttr().getAttr() : parameter.getSymNameAttr();
 }

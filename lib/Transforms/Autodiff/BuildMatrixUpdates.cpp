@@ -1,6 +1,7 @@
 //===- BuildMatrixUpdates.cpp - what updates compute of whole matrices ----===//
 
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 
@@ -79,10 +80,9 @@ struct BuildMatrixUpdates : public dsopt::impl::BuildMatrixUpdatesBase<BuildMatr
   /// The tensor shard that the rule updates; null where it is no shard.
   graph::ParameterOp shardOf(OptimizerOpInterface rule) {
     auto read = rule->getOperand(0).getDefiningOp<graph::ReadOp>();
-    StringAttr name = read ? read.getStateAttr().getAttr() : StringAttr();
-    if (auto master = name ? symbols->lookup<graph::StateOp>(name) : graph::StateOp())
-      name = master.getParameterAttr().getAttr();
-    auto parameter = name ? symbols->lookup<graph::ParameterOp>(name) : graph::ParameterOp();
+    auto parameter = read
+                         ? symbols->lookup<graph::ParameterOp>(graph::parameterRead(read, *symbols).getAttr())
+                         : graph::ParameterOp();
     return parameter && parameter.getPartRuns() ? parameter : graph::ParameterOp();
   }
 

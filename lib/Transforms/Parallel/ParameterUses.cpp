@@ -2,6 +2,7 @@
 
 #include "ParameterUses.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
+#include "dsopt/Dialect/Graph/Symbols.h"
 
 using namespace mlir;
 using namespace dsopt;
@@ -43,46 +44,33 @@ llvm::DenseSet<StringAttr> dsopt::findEarly(ArrayRef<graph::Block> blocks, Symbo
   return early;
 }
 
-void dsopt::eachSeenWhole(ModuleOp module, SymbolTable &symbols,
-                          llvm::function_ref<void(OptimizerOpInterface, graph::ParameterOp)> body) {
+SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::Block> blocks,
+                                              SymbolTable &symbols) {
+  llvm::MapVector<StringAttr, WholeTiles> found;
   auto update = symbols.lookup<func::FuncOp>(graph::kUpdateFunction);
-  if (!update)
-    return;
+  // Tensor shards are no tiles: the same blocks read all of them.
+  auto isTile = [](graph::ParameterOp parameter) {
+    return parameter.getPartOf() && !parameter.getPartRuns();
+  };
+  if (!update || llvm::none_of(module.getOps<graph::ParameterOp>(), isTile))
+    return {};
+  auto readers = findReaders(module, blocks, symbols);
   update.walk([&](OptimizerOpInterface rule) {
     if (rule.getScope() == UpdateScope::Elements)
       return;
     for (Value operand : rule->getOperands()) {
       auto read = operand.getDefiningOp<graph::ReadOp>();
-      StringAttr name = read ? read.getStateAttr().getAttr() : StringAttr();
-      // A parameter of 16 bits is not read, but its master.
-      if (auto state = name ? symbols.lookup<graph::StateOp>(name) : graph::StateOp())
-        name = state.getParameterAttr().getAttr();
-      auto part = name ? symbols.lookup<graph::ParameterOp>(name) : graph::ParameterOp();
-      if (part && part.getPartOf())
-        body(rule, part);
+      auto tile = read ? symbols.lookup<graph::ParameterOp>(graph::parameterRead(read, symbols).getAttr())
+                       : graph::ParameterOp();
+      auto reader = tile && isTile(tile) ? readers.find(tile.getSymNameAttr()) : readers.end();
+      if (reader == readers.end())
+        continue;
+      StringAttr whole = tile.getPartOfAttr().getAttr();
+      auto [first, last] = std::minmax_element(reader->second.begin(), reader->second.end());
+      auto [entry, isNew] = found.try_emplace(whole, WholeTiles{whole, rule, *first, *last});
+      entry->second.first = std::min(entry->second.first, *first);
+      entry->second.last = std::max(entry->second.last, *last);
     }
-  });
-}
-
-SmallVector<WholeTiles> dsopt::findWholeTiles(ModuleOp module, ArrayRef<graph::Block> blocks,
-                                              SymbolTable &symbols) {
-  llvm::MapVector<StringAttr, WholeTiles> found;
-  bool hasTiles = llvm::any_of(module.getOps<graph::ParameterOp>(), [](graph::ParameterOp parameter) {
-    return parameter.getPartOf() && !parameter.getPartRuns();
-  });
-  if (!hasTiles)
-    return {};
-  auto readers = findReaders(module, blocks, symbols);
-  eachSeenWhole(module, symbols, [&](OptimizerOpInterface rule, graph::ParameterOp tile) {
-    auto reader = readers.find(tile.getSymNameAttr());
-    // Tensor shards are read by the same blocks, all of them.
-    if (tile.getPartRuns() || reader == readers.end())
-      return;
-    StringAttr whole = tile.getPartOfAttr().getAttr();
-    auto [first, last] = std::minmax_element(reader->second.begin(), reader->second.end());
-    auto [entry, isNew] = found.try_emplace(whole, WholeTiles{whole, rule, *first, *last});
-    entry->second.first = std::min(entry->second.first, *first);
-    entry->second.last = std::max(entry->second.last, *last);
   });
   return llvm::map_to_vector(found, [](auto &entry) { return entry.second; });
 }

@@ -19,10 +19,6 @@ findReaders(mlir::ModuleOp module, llvm::ArrayRef<graph::Block> blocks, mlir::Sy
 /// Parameters whose gradient is complete at the end of phase F (the loss's own weight).
 llvm::DenseSet<mlir::StringAttr> findEarly(llvm::ArrayRef<graph::Block> blocks, mlir::SymbolTable &symbols);
 
-/// The parts of parameters (tiles, tensor shards) that rules change by more than their own elements.
-void eachSeenWhole(mlir::ModuleOp module, mlir::SymbolTable &symbols,
-                   llvm::function_ref<void(OptimizerOpInterface, graph::ParameterOp)> body);
-
 /// Blocks with tiles of one parameter that the optimizer sees whole: its norms are summed over the ranks of a
 /// stage, so that all of them, and what lies between, are on one.
 struct WholeTiles {

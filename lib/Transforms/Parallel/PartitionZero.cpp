@@ -154,16 +154,6 @@ static LogicalResult refuseShards(ModuleOp module, SymbolTable &symbols) {
   }
   if (!shard)
     return success();
-  std::pair<OptimizerOpInterface, graph::ParameterOp> refused;
-  eachSeenWhole(module, symbols, [&](OptimizerOpInterface rule, graph::ParameterOp part) {
-    if (part.getPartRuns() && rule.getScope() == UpdateScope::Tensors && !refused.first)
-      refused = {rule, part};
-  });
-  if (auto [rule, part] = refused; rule)
-    return rule.emitError() << rule.getRuleName() << " sees " << describe(rule.getScope()) << ", but @"
-                            << *part.getPartOf()
-                            << " is cut in tensor shards: expected another optimizer, or "
-                               "-tp=1 and no -tensor-shards";
   if (StringRef method = options::compress_gradients(module); method != "none")
     return shard.emitError("is a tensor shard, of which -compress-gradients=")
            << method << " makes no gradients yet: expected -tp=1 and no -tensor-shards";

@@ -44,8 +44,7 @@ static LogicalResult readKernels(ModuleOp module, StepBuckets &step) {
         local = aloneDirection;
       for (Value operand : op->getOperands())
         if (auto read = operand.getDefiningOp<graph::ReadOp>(); kernel && read) {
-          auto state = symbols.lookup<graph::StateOp>(read.getStateAttr().getAttr());
-          FlatSymbolRefAttr parameter = state ? state.getParameterAttr() : read.getStateAttr();
+          FlatSymbolRefAttr parameter = graph::parameterRead(read, symbols);
           kernels[parameter] = {kernel, direction, local};
           if (!matrix)
             continue;

@@ -1,20 +1,5 @@
 // RUN: dsopt-opt %s -split-input-file -verify-diagnostics -declare-grid=dp=2 -partition-zero=stage=1
 
-graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
-graph.parameter @w.shard.0 : tensor<8x4xf32> from "m" at 0 bytes 128 {name = "w", part_of = @w, part_begin = 0 : i64, part_runs = #graph.runs<4 every 8 step 4>}
-func.func private @block0.F() -> tensor<8x4xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
-  %w = graph.read @w.shard.0 : tensor<8x4xf32>
-  return %w : tensor<8x4xf32>
-}
-func.func @update(%s: tensor<16xf32>) {
-  %w = graph.read @w.shard.0 : tensor<8x4xf32>
-  // expected-error@+1 {{adafactor sees whole parameters, but @w is cut in tensor shards: expected another optimizer, or -tp=1 and no -tensor-shards}}
-  %u = graph.adafactor %w, %w, %s : (tensor<8x4xf32>, tensor<8x4xf32>, tensor<16xf32>) -> tensor<8x4xf32>
-  return
-}
-
-// -----
-
 module attributes {dsopt.options = {compress_gradients = "onebit"}} {
   graph.parameter @w : tensor<8x8xf32> from "m" at 0 bytes 256
   // expected-error@+1 {{is a tensor shard, of which -compress-gradients=onebit makes no gradients yet: expected -tp=1 and no -tensor-shards}}

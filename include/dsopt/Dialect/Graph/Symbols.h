@@ -13,6 +13,9 @@ void makeWay(mlir::SymbolTable &symbols, llvm::StringRef symbol);
 /// Names of parameters that others are `part_of`: nothing reads them, parts are trained in their place.
 llvm::DenseSet<mlir::StringAttr> findWholes(mlir::ModuleOp module);
 class ParameterOp;
+class ReadOp;
+/// The parameter that is read, or that what is read is state of: one of 16 bits is updated by its master.
+mlir::FlatSymbolRefAttr parameterRead(ReadOp read, mlir::SymbolTable &symbols);
 /// The parameter that updates see whole: what a tensor shard is part of, else the parameter itself.
 mlir::StringAttr seenWhole(ParameterOp parameter);
 } // namespace dsopt::graph
