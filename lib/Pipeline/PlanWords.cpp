@@ -49,6 +49,8 @@ static constexpr StringLiteral meaningOf(Traffic traffic) {
     return "parts of gradients and momenta, to those that add them";
   case Traffic::TensorParallel:
     return "activations and their gradients, between tensor shards";
+  case Traffic::SequenceParallel:
+    return "activations and their gradients, between sequence shards";
   }
   llvm_unreachable("not a class of traffic");
 }

@@ -59,7 +59,7 @@ static std::vector<ShardingPlan::Sums> sumsOf(ModuleOp module) {
   for (auto [program, traffic] : llvm::zip_equal(programs, collectTraffic(module, programs))) {
     llvm::DenseMap<Operation *, int64_t> bytes;
     for (const SentBytes &sent : traffic)
-      if (sent.kind == exec::Traffic::TensorParallel)
+      if (exec::isOfValues(sent.kind))
         bytes[sent.action] = sent.bytes;
     exec::PartAttr part;
     for (Operation &action : exec::getSchedule(program).getOps()) {

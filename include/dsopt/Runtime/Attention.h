@@ -24,7 +24,9 @@ typedef struct dsopt_attention {
   int64_t type;      ///< (DSOPT_F32, DSOPT_BF16 or DSOPT_F16) of q, k, v, the result and all gradients
   int64_t mask_type; ///< of the mask
   int64_t widens;    ///< the host's products of bf16 are of fp32, whatever instructions there are for it
-  int64_t causal;    ///< row t reads columns 0 to t + columns - rows
+  int64_t causal;    ///< row t reads columns 0 to t + begin
+  int64_t begin;     ///< of the rank whose coordinate along sp is 0
+  int64_t step;      ///< begin of each further one, less that of the one before
   int64_t threads;   ///< that the workspace has room for
   double scale;
   int64_t q[3], k[3], v[3], out[3];

@@ -41,9 +41,10 @@ enum class TrafficClass {
   AllToAll,
   Tied,
   TensorParallel,
+  SequenceParallel,
   Control
 };
-inline constexpr int kTrafficClasses = 8;
+inline constexpr int kTrafficClasses = 9;
 using SentBytes = std::array<int64_t, kTrafficClasses>;
 
 /// The class named as in the program table ("all_gather", ...); throws on others.

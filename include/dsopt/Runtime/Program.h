@@ -202,8 +202,8 @@ struct Action {
       -1;              ///< Gather, Reduce, AllToAll, Send, Recv, Agree: index into Program::communicators
   int64_t peer = 0;    ///< Send, Recv: place among the communicator's members
   std::string tag;     ///< Send, Recv: the value and micro-batch; equal on both ends
-  std::string traffic; ///< Gather, Send, Recv: all_gather, send_recv, tied or tensor_parallel; AllToAll:
-                       ///< tensor_parallel, absent: all_to_all
+  std::string traffic; ///< Gather, Send, Recv: all_gather, send_recv, tied or an axis of values
+                       ///< (tensor_parallel, sequence_parallel); AllToAll: such an axis, absent: all_to_all
   int64_t bucket = -1; ///< Gather, Reduce, Norm, Update, Run of an update: index into Program::buckets
   int64_t norms = 0;   ///< Agree: how many of `refs` are records
   /// Agree: of each part of a metric that is measured here, where its elements begin among those that a
@@ -274,7 +274,7 @@ struct Image {
 /// Traffic of one rank in one step by logical class, in bytes sent.
 struct Traffic {
   int64_t all_gather = 0, reduce_scatter = 0, all_reduce = 0, send_recv = 0, all_to_all = 0, tied = 0,
-          tensor_parallel = 0;
+          tensor_parallel = 0, sequence_parallel = 0;
 };
 
 /// What the ranks of one pipeline position do.

@@ -46,7 +46,8 @@ enum dsopt_context {
   DSOPT_MICRO_BATCH = 3, ///< of all ranks' in the step
   DSOPT_TRAINING = 4,    ///< 0: dropout keeps everything
   DSOPT_TENSOR_RANK = 5, ///< this rank's coordinate along tp: which elements of whole values its shards have
-  DSOPT_CONTEXT = 6      ///< numbers (i32) in a context
+  DSOPT_SEQUENCE_RANK = 6, ///< this rank's coordinate along sp: which positions its shards have
+  DSOPT_CONTEXT = 7        ///< numbers (i32) in a context
 };
 
 #endif // DSOPT_RUNTIME_SCALARS_H

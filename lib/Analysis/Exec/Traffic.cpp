@@ -52,7 +52,7 @@ std::vector<SentBytes> dsopt::collectTraffic(ProgramOp program, AccessAnalysis &
     int64_t ranks = *analysis.members.count(op), part = moved->bytes, sum = (ranks - 1) * part;
     BufferOp buffer = buffers.lookup(moved->value.getBuffer().getAttr());
     // Padding is where the ends of buckets are, and of what tensor shards add.
-    bool isPadded = sent.kind == Traffic::TensorParallel || (sent.kind != Traffic::Tied && !moved->apart);
+    bool isPadded = isOfValues(sent.kind) || (sent.kind != Traffic::Tied && !moved->apart);
     int64_t bytes = buffer && isPadded ? bytesOf(buffer.getType()) : 0;
     bool isOfSlices = bytes && bytes % (part * ranks) == 0;
     sent.bytes = isOfSlices ? payloadOf(buffer) / (bytes / (part * ranks)) * (ranks - 1) / ranks : sum;

@@ -41,6 +41,8 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
     return failure();
   d.type = d.mask_type = *type;
   d.causal = attention.getCausal();
+  d.begin = attention.getBegin().value_or(d.columns - d.rows);
+  d.step = attention.getStep().value_or(0);
   d.threads = attention.getThreads();
   d.scale = attention.getScale().convertToDouble();
   auto target =

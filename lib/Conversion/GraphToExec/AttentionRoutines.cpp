@@ -66,7 +66,8 @@ struct AttentionRoutine : AttentionRoutineBase<AttentionRoutine, graph::Attentio
         builder, op->getLoc(), buffers.of(attention.getQ()), buffers.of(attention.getK()),
         buffers.of(attention.getV()), buffers.of(attention.getMask()), buffers.of(attention.getResult()),
         buffers.of(attention.getLse()), buffers.workspace, attention.getScaleAttr(),
-        attention.getCausalAttr(), builder.getI64IntegerAttr(target.threads));
+        attention.getCausalAttr(), attention.getBeginAttr(), attention.getStepAttr(),
+        builder.getI64IntegerAttr(target.threads));
   }
 };
 
@@ -81,7 +82,8 @@ struct AttentionGradRoutine : AttentionRoutineBase<AttentionGradRoutine, graph::
         buffers.of(gradient.getV()), buffers.of(gradient.getMask()), buffers.of(gradient.getResult()),
         buffers.of(gradient.getLse()), buffers.of(gradient.getGrad()), buffers.of(gradient.getQGrad()),
         buffers.of(gradient.getKGrad()), buffers.of(gradient.getVGrad()), buffers.workspace,
-        gradient.getScaleAttr(), gradient.getCausalAttr(), builder.getI64IntegerAttr(target.threads));
+        gradient.getScaleAttr(), gradient.getCausalAttr(), gradient.getBeginAttr(), gradient.getStepAttr(),
+        builder.getI64IntegerAttr(target.threads));
   }
 };
 } // namespace

@@ -161,8 +161,47 @@ static LogicalResult verifyGroup(Operation *op, AxesAttr axes, BucketOp bucket) 
   return success();
 }
 
+/// Of `whole` each rank has a slice along the first dimension, `slice` if there is a value of it.
+static LogicalResult verifySlices(Operation *op, AxesAttr axes, Value slice, Value whole) {
+  if (failed(verifyAxes(op, axes)))
+    return failure();
+  int64_t ranks = getGrid(op).count(axes.getParts()),
+          rows = cast<RankedTensorType>(whole.getType()).getDimSize(0);
+  if (rows % ranks || (slice && cast<RankedTensorType>(slice.getType()).getDimSize(0) * ranks != rows))
+    return op->emitOpError("has ") << rows << " rows for " << ranks << " ranks along " << textOf(axes)
+                                   << ", expected an equal slice for each";
+  return success();
+}
+
 LogicalResult SharedOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
+LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifySlices(*this, getAxes(), getValue(), getResult());
+}
+LogicalResult ReduceScatterOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifySlices(*this, getAxes(), getResult(), getValue());
+}
+LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifySlices(*this, getAxes(), {}, getValue());
+}
+
+/// Results of another shape have all but the first dimension of the operand.
+static LogicalResult verifyRows(Operation *op, Value slice, Value whole) {
+  auto part = cast<RankedTensorType>(slice.getType()), all = cast<RankedTensorType>(whole.getType());
+  if (part.getRank() == 0 || all.getRank() == 0 || part.getElementType() != all.getElementType() ||
+      part.getShape().drop_front() != all.getShape().drop_front() ||
+      all.getDimSize(0) % part.getDimSize(0) != 0)
+    return op->emitOpError("makes ") << op->getResult(0).getType() << " of " << op->getOperand(0).getType()
+                                     << ", expected types that differ in the first dimension alone";
+  return success();
+}
+LogicalResult AllGatherOp::verify() { return verifyRows(*this, getValue(), getResult()); }
+LogicalResult ReduceScatterOp::verify() {
+  if (int64_t elements = cast<RankedTensorType>(getResult().getType()).getNumElements(); elements % kGranule)
+    return emitOpError("adds slices of ") << elements << " elements, expected a multiple of " << kGranule;
+  return verifyRows(*this, getResult(), getValue());
+}
+LogicalResult AllToAllOp::verify() { return verifyRows(*this, getValue(), getValue()); }
 
 LogicalResult SharedOp::verify() {
   if (getShards().empty() ||

@@ -225,7 +225,8 @@ LogicalResult GatherOp::verify() {
   if (getWire() && getSlice().getBuffer() == getTarget().getBuffer())
     return emitOpError("of a part of its own target travels as ")
            << *getWire() << ", expected the slice in another buffer";
-  return verifyTraffic(*this, getTraffic(), Traffic::AllGather, {Traffic::Tied, Traffic::TensorParallel});
+  return verifyTraffic(*this, getTraffic(), Traffic::AllGather,
+                       {Traffic::Tied, Traffic::TensorParallel, Traffic::SequenceParallel});
 }
 LogicalResult SendOp::verify() {
   return verifyTraffic(*this, getTraffic(), Traffic::SendRecv, Traffic::Tied);
@@ -269,7 +270,8 @@ LogicalResult AllToAllOp::verify() {
     return emitOpError("is from ") << getSource().getBuffer() << " to itself, expected another buffer";
   if ((int64_t)getBytes() < 1)
     return emitOpError("has ") << (int64_t)getBytes() << " bytes for each member, expected at least 1";
-  return verifyTraffic(*this, getTraffic(), Traffic::AllToAll, Traffic::TensorParallel);
+  return verifyTraffic(*this, getTraffic(), Traffic::AllToAll,
+                       {Traffic::TensorParallel, Traffic::SequenceParallel});
 }
 
 /// What a buffer's role asks of it.

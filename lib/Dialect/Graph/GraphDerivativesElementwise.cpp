@@ -117,7 +117,7 @@ LogicalResult gradient(ReluOp op, GradientBuilder &g) {
 LogicalResult gradient(DropoutOp op, GradientBuilder &g) {
   if (g.needs(0))
     g.set(0, g.make<DropoutOp>(g.grad(), op.getKey(), op.getStream(), op.getRatioAttr(), op.getBeginAttr(),
-                               op.getRunsAttr()));
+                               op.getRunsAttr(), op.getTimeBeginAttr(), op.getTimeRunsAttr()));
   return success();
 }
 

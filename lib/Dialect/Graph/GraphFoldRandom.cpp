@@ -42,17 +42,20 @@ Value dsopt::graph::getOrAddContext(func::FuncOp function) {
   return function.getArgument(index);
 }
 
-Value dsopt::graph::tensorRankOf(OpBuilder &builder, Location location, Value context, Type integer) {
-  Value rank = SliceOp::create(builder, location, context, ArrayRef<int64_t>{DSOPT_TENSOR_RANK},
+/// Where a context has a place.
+static int64_t fieldOf(Axis axis) { return axis == Axis::sp ? DSOPT_SEQUENCE_RANK : DSOPT_TENSOR_RANK; }
+
+Value dsopt::graph::rankAlong(Axis axis, OpBuilder &builder, Location location, Value context, Type integer) {
+  Value rank = SliceOp::create(builder, location, context, ArrayRef<int64_t>{fieldOf(axis)},
                                ArrayRef<int64_t>{1}, ArrayRef<int64_t>{1});
   return integer.isInteger(32)
              ? rank
              : CastOp::create(builder, location, RankedTensorType::get({1}, integer), rank).getResult();
 }
 
-bool dsopt::graph::hasTensorRank(SliceOp slice) {
-  int64_t first = slice.getStarts()[0];
-  return first <= DSOPT_TENSOR_RANK && DSOPT_TENSOR_RANK < first + slice.getType().getDimSize(0);
+bool dsopt::graph::hasRankAlong(Axis axis, SliceOp slice) {
+  int64_t first = slice.getStarts()[0], field = fieldOf(axis);
+  return first <= field && field < first + slice.getType().getDimSize(0);
 }
 
 DenseElementsAttr dsopt::graph::randomStream(MLIRContext *context, int64_t number, bool isSeed,
@@ -126,11 +129,14 @@ OpFoldResult DropoutOp::fold(FoldAdaptor adaptor) {
     return {};
   if (!(*key)[DSOPT_TRAINING])
     return getInput();
-  RunsAttr runs = getRuns().value_or(RunsAttr());
-  auto placeOf = [&](uint64_t element) {
-    return runs ? element / runs.getLength() * runs.getStride() + getBegin() +
-                      runs.getStep() * (*key)[DSOPT_TENSOR_RANK] + element % runs.getLength()
+  auto through = [](uint64_t element, std::optional<RunsAttr> runs, int64_t begin, int64_t rank) {
+    return runs ? element / runs->getLength() * runs->getStride() + begin + runs->getStep() * rank +
+                      element % runs->getLength()
                 : element;
+  };
+  auto placeOf = [&](uint64_t element) {
+    element = through(element, getRuns(), getBegin(), (*key)[DSOPT_TENSOR_RANK]);
+    return through(element, getTimeRuns(), getTimeBegin(), (*key)[DSOPT_SEQUENCE_RANK]);
   };
   std::array<uint32_t, 4> keys = operationKey(*key, (*stream)[0], 0);
   uint32_t threshold = dropoutThreshold(ratio);

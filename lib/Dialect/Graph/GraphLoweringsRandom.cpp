@@ -122,6 +122,11 @@ struct DropoutModel : LowerableOpInterface::ExternalModel<DropoutModel, DropoutO
             place = words.placeInWhole(place, op.getBegin(), *runs, words.element(key, DSOPT_TENSOR_RANK));
             elements = elements / runs->getLength() * runs->getStride();
           }
+          if (std::optional<RunsAttr> runs = op.getTimeRuns()) {
+            place =
+                words.placeInWhole(place, op.getTimeBegin(), *runs, words.element(key, DSOPT_SEQUENCE_RANK));
+            elements = elements / runs->getLength() * runs->getStride();
+          }
           Value word = words.elementWord(keys, place, elements);
           Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, word, words.wide(threshold));
           return Value(arith::SelectOp::create(b, keep, arith::MulFOp::create(b, args[0], scale),

@@ -74,8 +74,17 @@ LogicalResult MatMulPartOp::verify() {
   return success();
 }
 
+/// Only what is causal has places for its rows.
+template <typename Op> static LogicalResult verifyPlaces(Op op) {
+  bool hasPlaces = op.getBegin() || op.getStep();
+  if (hasPlaces && (!op.getCausal() || !op.getBegin()))
+    return op.emitOpError("has ") << (op.getBegin() ? "begin" : "step") << " without "
+                                  << (op.getBegin() ? "causal" : "begin");
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
-  if (failed(verifyOperands(*this, getQ(), getK(), getV(), getMask())))
+  if (failed(verifyOperands(*this, getQ(), getK(), getV(), getMask())) || failed(verifyPlaces(*this)))
     return failure();
   RankedTensorType q = tensorType(getQ()), v = tensorType(getV());
   SmallVector<int64_t> shape(q.getShape());
@@ -86,7 +95,7 @@ LogicalResult AttentionOp::verify() {
 }
 
 LogicalResult AttentionGradOp::verify() {
-  if (failed(verifyOperands(*this, getQ(), getK(), getV(), getMask())))
+  if (failed(verifyOperands(*this, getQ(), getK(), getV(), getMask())) || failed(verifyPlaces(*this)))
     return failure();
   RankedTensorType q = tensorType(getQ()), k = tensorType(getK()), v = tensorType(getV());
   SmallVector<int64_t> shape(q.getShape());

@@ -13,8 +13,9 @@
 namespace dsopt::runtime {
 
 TrafficClass trafficClass(const std::string &name) {
-  static const char *const names[] = {"all_gather", "reduce_scatter", "all_reduce",      "send_recv",
-                                      "all_to_all", "tied",           "tensor_parallel", "control"};
+  static const char *const names[] = {"all_gather",      "reduce_scatter",    "all_reduce",
+                                      "send_recv",       "all_to_all",        "tied",
+                                      "tensor_parallel", "sequence_parallel", "control"};
   for (int i = 0; i < kTrafficClasses; ++i)
     if (name == names[i])
       return static_cast<TrafficClass>(i);

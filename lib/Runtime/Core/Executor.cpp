@@ -49,6 +49,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       addresses(addresses), disk(disk), device(device), pool(pool), options(options), inputs(inputs),
       transfers(disk ? position.actions.size() : 0), clock(engine.stallClock()) {
   rt.pool = &pool;
+  rt.sequenceRank = info.coordinates[static_cast<size_t>(Axis::sp)];
   rt.device = device ? &device->calls : nullptr;
   for (size_t before = 0; before < list; ++before)
     if (!positionsOf(program, before).empty())
@@ -320,6 +321,7 @@ void Executor::fillContext(const Prepared &prepared, uint32_t *context) const {
   context[DSOPT_MICRO_BATCH] = static_cast<uint32_t>(prepared.microBatch);
   context[DSOPT_TRAINING] = !evaluates;
   context[DSOPT_TENSOR_RANK] = static_cast<uint32_t>(info.coordinates[static_cast<size_t>(Axis::tp)]);
+  context[DSOPT_SEQUENCE_RANK] = static_cast<uint32_t>(info.coordinates[static_cast<size_t>(Axis::sp)]);
 }
 
 /// What a report counts for an action that is no call.

@@ -198,7 +198,7 @@ void readPosition(const Json &json, Position &position, const std::string &where
     Traffic &t = position.traffic;
     Reader(*it, where + ".traffic")("all_gather", t.all_gather)("reduce_scatter", t.reduce_scatter)(
         "all_reduce", t.all_reduce)("send_recv", t.send_recv)("all_to_all", t.all_to_all)("tied", t.tied)(
-        "tensor_parallel", t.tensor_parallel);
+        "tensor_parallel", t.tensor_parallel)("sequence_parallel", t.sequence_parallel);
   }
 }
 

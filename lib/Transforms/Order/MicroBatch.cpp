@@ -243,8 +243,9 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   MemRefType type = result.values[source].type;
   if (Type element = type.getElementType(); !element.isF32() && !element.isBF16() && !element.isF16())
     return op->emitOpError("takes values of ") << element << ", expected f32, bf16 or f16";
-  // Each rank has an equal part, from a granule on.
-  int64_t padded = llvm::alignTo(type.getNumElements(), ranks * dist::kGranule);
+  auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
+  int64_t padded = op.getBufferElements(/*isResult=*/false, type.getNumElements(), ranks),
+          resultPadded = op.getBufferElements(/*isResult=*/true, resultType.getNumElements(), ranks);
   if (padded > type.getNumElements())
     result.values[source].padded = std::max(result.values[source].padded, padded);
   const RunInfo &maker = result.runs[result.values[source].run];
@@ -257,12 +258,12 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   run.inputs = {source};
   run.results = {(int64_t)result.values.size()};
   ValueInfo value;
-  value.type = type;
+  value.type = MemRefType::get(resultType.getShape(), type.getElementType());
   value.name = result.values[source].name + ".sum";
   value.run = result.runs.size();
   value.stage = run.stage;
   value.chunk = run.chunk;
-  value.padded = padded > type.getNumElements() ? padded : 0;
+  value.padded = resultPadded > resultType.getNumElements() ? resultPadded : 0;
   valueIds[op->getResult(0)] = result.values.size();
   result.values.push_back(std::move(value));
   runOps.push_back({});

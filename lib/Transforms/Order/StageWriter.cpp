@@ -218,8 +218,8 @@ void StageWriter::writeReductions(const Step &step) {
 
 void StageWriter::writeCollective(const Step &step) {
   const RunInfo &run = graph.runs[step.id];
-  const ValueInfo &value = graph.values[run.results.front()];
-  auto type = MemRefType::get({value.elements()}, value.type.getElementType());
+  const ValueInfo &source = graph.values[run.inputs.front()], &value = graph.values[run.results.front()];
+  auto type = MemRefType::get({source.elements()}, source.type.getElementType());
   dist::ValueCollectiveOpInterface collective = run.collective;
   collective.writeActions(out, valueRef(run.inputs.front(), step.microBatch),
                           valueRef(run.results.front(), step.microBatch), type, value.name);

@@ -66,7 +66,7 @@ void Mover::readUses() {
         users[ref.getBuffer()].push_back(runs.size());
       runs.push_back(run);
     } else if (auto gather = dyn_cast<GatherOp>(op);
-               gather && gather.getTraffic() != Traffic::TensorParallel &&
+               gather && !isOfValues(gather.getTraffic()) &&
                gather.getSlice().getBuffer() != gather.getTarget().getBuffer()) {
       uses.push_back({gather, (int64_t)runs.size(), -1, -1});
     }

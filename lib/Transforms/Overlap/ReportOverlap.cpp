@@ -51,10 +51,10 @@ private:
 static StringRef nameOf(Operation *op) {
   // The next run needs the sums of tensor shards: nothing covers them.
   auto gather = dyn_cast<GatherOp>(op);
-  return isa<ReduceOp>(op)                                          ? "a reduction"
-         : isa<CopyOp>(op)                                          ? "a copy"
-         : gather && gather.getTraffic() != Traffic::TensorParallel ? "a gather"
-                                                                    : StringRef();
+  return isa<ReduceOp>(op)                            ? "a reduction"
+         : isa<CopyOp>(op)                            ? "a copy"
+         : gather && !isOfValues(gather.getTraffic()) ? "a gather"
+                                                      : StringRef();
 }
 
 void Reporter::note(Operation *action, Operation *waiting) {

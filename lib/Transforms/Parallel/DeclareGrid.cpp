@@ -23,7 +23,8 @@ void DeclareGridPass::runOnOperation() {
   ModuleOp module = getOperation();
   giveOption(module, "pp", positions, /*unset=*/0);
   giveOption(module, "dp", ranks, /*unset=*/0);
-  int64_t pp = options::pp(module), dp = options::dp(module).value_or(1), tp = options::tp(module);
+  int64_t pp = options::pp(module), dp = options::dp(module).value_or(1), sp = options::sp(module),
+          tp = options::tp(module);
   if (!module.getOps<dist::GridOp>().empty())
     return;
   SymbolTable symbols(module);
@@ -31,7 +32,7 @@ void DeclareGridPass::runOnOperation() {
   // In front of all else: many look for it.
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
   auto grid = dist::GridOp::create(builder, module.getLoc(), dist::kGrid,
-                                   builder.getDenseI64ArrayAttr({pp, dp, 1, 1, tp}));
+                                   builder.getDenseI64ArrayAttr({pp, dp, 1, sp, tp}));
   if (failed(grid.verify()))
     signalPassFailure();
 }

@@ -131,7 +131,7 @@ Value ShardWriter::numberOf(Operation *op, int64_t shard, Type integer) {
   // Also where one rank has all shards: programs of all degrees have the same kernels.
   Value context = operandOf(op, graph::getOrAddContext(op->getParentOfType<func::FuncOp>()))[shard];
   Location loc = op->getLoc();
-  Value rank = graph::tensorRankOf(builder, loc, context, integer);
+  Value rank = graph::rankAlong(Axis::tp, builder, loc, context, integer);
   Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, integer, mine));
   Value number =
       graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));

@@ -1,8 +1,9 @@
-//===- VerifyPlaces.cpp - what differs between tensor ranks ---------------===//
+//===- VerifyPlaces.cpp - what differs between ranks along tp and sp ------===//
 //
-// Follows from collectives and parameters alone which values differ between the ranks along tp: nothing that
-// all of them should have alike is made of these without a sum, and nothing alike is added once for each
-// rank.
+// Follows from collectives, parameters and positions alone which values differ between the ranks along an
+// axis: nothing that all of them should have alike is made of these without a sum, and nothing alike is added
+// once for each rank. Gradients of whole parameters are alike along tp; along sp buckets add those of all
+// ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +11,8 @@
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Place/Passes.h"
+
+#include "mlir/IR/Matchers.h"
 
 namespace dsopt {
 #define GEN_PASS_DEF_VERIFYPLACES
@@ -22,7 +25,7 @@ using namespace dsopt;
 namespace {
 class PlaceVerifier {
 public:
-  explicit PlaceVerifier(ModuleOp module) : symbols(module) {}
+  PlaceVerifier(ModuleOp module, Axis axis) : symbols(module), axis(axis), name(kAxisNames[(size_t)axis]) {}
   LogicalResult verify(func::FuncOp function);
 
 private:
@@ -32,10 +35,15 @@ private:
   bool isSource(Operation *op);
   bool isShard(StringRef parameter) {
     auto op = symbols.lookup<graph::ParameterOp>(parameter);
-    return op && op.getPartRuns();
+    return axis == Axis::tp && op && op.getPartRuns();
+  }
+  bool isOver(dist::AxesAttr axes) const {
+    return llvm::any_of(axes.getParts(), [&](const AxisPart &part) { return part.axis == axis; });
   }
 
   SymbolTable symbols;
+  Axis axis;
+  StringRef name;
   llvm::DenseSet<Value> differs;
 };
 
@@ -44,10 +52,12 @@ struct VerifyPlaces : public dsopt::impl::VerifyPlacesBase<VerifyPlaces> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     giveOption(module, "tp", ranks, /*unset=*/0);
-    if (options::tp(module) > 1)
+    for (auto [axis, degree] :
+         {std::pair(Axis::tp, options::tp(module)), std::pair(Axis::sp, options::sp(module))})
       for (StringRef name : {graph::kMicroBatchFunction, graph::kEvaluateFunction})
-        if (auto function = module.lookupSymbol<func::FuncOp>(name);
-            function && function.getBody().hasOneBlock() && failed(PlaceVerifier(module).verify(function)))
+        if (auto function = degree > 1 ? module.lookupSymbol<func::FuncOp>(name) : func::FuncOp();
+            function && function.getBody().hasOneBlock() &&
+            failed(PlaceVerifier(module, axis).verify(function)))
           return signalPassFailure();
     markAllAnalysesPreserved();
   }
@@ -62,10 +72,14 @@ bool PlaceVerifier::isSource(Operation *op) {
     if (auto shared = context.getDefiningOp<dist::SharedOp>())
       context = shared.getValue();
     auto argument = dyn_cast<BlockArgument>(context);
-    return argument && graph::isContext(argument) && graph::hasTensorRank(slice);
+    return argument && graph::isContext(argument) && graph::hasRankAlong(axis, slice);
   }
+  if (axis == Axis::sp)
+    if (auto step = op->getAttrOfType<IntegerAttr>("step");
+        step && isa<graph::AttentionOp, graph::AttentionGradOp>(op))
+      return true;
   auto dropout = dyn_cast<graph::DropoutOp>(op);
-  return dropout && dropout.getRuns();
+  return dropout && (axis == Axis::sp ? dropout.getTimeRuns() : dropout.getRuns());
 }
 
 /// Contributions to the running statistics of shards alone are a rank's own.
@@ -77,7 +91,8 @@ LogicalResult PlaceVerifier::visitReturn(Operation *op) {
     StringRef statistic = statistics.lookup(operand.getOperandNumber());
     bool isOwn = !statistic.empty() && isShard(statistic);
     if (differs.contains(operand.get()) && !isOwn)
-      return op->emitOpError("returns what differs between ranks along tp, expected what all of them have");
+      return op->emitOpError("returns what differs between ranks along ")
+             << name << ", expected what all of them have";
     if (isOwn && !differs.contains(operand.get()))
       return op->emitOpError("returns for @")
              << statistic << ", of which ranks along tp have shards, what is equal on all of them";
@@ -85,15 +100,29 @@ LogicalResult PlaceVerifier::visitReturn(Operation *op) {
   return success();
 }
 
+static bool isConstant(Value value) { return matchPattern(value, m_Constant()); }
+
 LogicalResult PlaceVerifier::visit(Operation *op) {
   bool any = llvm::any_of(op->getOperands(), [&](Value operand) { return differs.contains(operand); });
-  if (auto shared = dyn_cast<dist::SharedOp>(op); shared && any && !shared.getAxes().getParts().empty())
-    return op->emitOpError("hands to all shards what differs between ranks along tp");
-  if (isa<dist::ValueCollectiveOpInterface>(op))
-    return any ? success()
-               : op->emitOpError("adds what is equal on all ranks along tp, expected pieces of a sum");
+  if (auto shared = dyn_cast<dist::SharedOp>(op); shared && any && isOver(shared.getAxes()))
+    return op->emitOpError("hands to all shards what differs between ranks along ") << name;
+  if (auto collective = dyn_cast<dist::ValueCollectiveOpInterface>(op);
+      collective && isOver(collective.getAxes())) {
+    if (!any)
+      return op->emitOpError(isa<dist::AllReduceOp>(op) ? "adds" : "exchanges")
+             << " what is equal on all ranks along " << name << ", expected "
+             << (isa<dist::AllReduceOp>(op) ? "pieces of a sum" : "what differs");
+    if (!collective.isAlike())
+      differs.insert(op->getResult(0));
+    return success();
+  }
   if (auto accumulate = dyn_cast<graph::AccumulateOp>(op)) {
     auto state = symbols.lookup<graph::StateOp>(accumulate.getState());
+    if (axis == Axis::sp)
+      return any || isConstant(accumulate.getValue())
+                 ? success()
+                 : op->emitOpError(
+                       "adds what is equal on all ranks along sp to a gradient that is summed over them");
     if (any && state && !isShard(state.getParameter()))
       return op->emitOpError("adds to the gradient of whole parameter @")
              << state.getParameter()

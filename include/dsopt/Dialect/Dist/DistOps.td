@@ -225,4 +225,48 @@ def Dist_AllReduceOp : Dist_ValueOp<"all_reduce", [SameOperandsAndResultType]> {
   let assemblyFormat = "$value `over` $axes attr-dict `:` type($value)";
 }
 
+/// A collective on values whose results have other extents along the first dimension.
+class Dist_SlicesOp<string mnemonic> : Dist_ValueOp<mnemonic> {
+  let arguments = (ins AnyStaticShapeTensor:$value, Dist_AxesAttr:$axes);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$value `over` $axes attr-dict `:` type($value) `to` type($result)";
+  let hasVerifier = 1;
+}
+
+def Dist_AllGatherOp : Dist_SlicesOp<"all_gather"> {
+  let summary = "what each rank has, one behind the other along the first dimension";
+  let description = [{
+    What shards read of the result differs, so that backward adds what ranks have of its gradient
+    (`dist.reduce_scatter`).
+
+    ```mlir
+    %y = dist.all_gather %x over [sp] : tensor<4x64xf32> to tensor<8x64xf32>
+    ```
+  }];
+}
+
+def Dist_ReduceScatterOp : Dist_SlicesOp<"reduce_scatter"> {
+  let summary = "a rank's slice, along the first dimension, of the sum of what all have";
+  let description = [{
+    Pieces are added as by `dist.all_reduce`. A slice is a multiple of 64 elements.
+
+    ```mlir
+    %x = dist.reduce_scatter %y over [sp] : tensor<8x64xf32> to tensor<4x64xf32>
+    ```
+  }];
+}
+
+def Dist_AllToAllOp : Dist_ValueOp<"all_to_all", [SameOperandsAndResultType]> {
+  let summary = "hands each rank its slice along the first dimension, and gets what each has for this one";
+  let description = [{
+    ```mlir
+    %y = dist.all_to_all %x over [sp] : tensor<2x4x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$value, Dist_AxesAttr:$axes);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$value `over` $axes attr-dict `:` type($value)";
+  let hasVerifier = 1;
+}
+
 #endif // DSOPT_DIALECT_DIST_DISTOPS

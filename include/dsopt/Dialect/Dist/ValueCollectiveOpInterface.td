@@ -7,16 +7,22 @@ def ValueCollectiveOpInterface : OpInterface<"ValueCollectiveOpInterface"> {
   let cppNamespace = "::dsopt::dist";
   let description = [{
     What passes ask of a collective on values: an operation with one operand and one result of its
-    type, of all ranks along some axes. It ends a kernel and a part of its block, and all ranks have
-    the same result; of one rank the result is the operand. Attached by external models where its
-    actions are made (lib/Transforms/Order/ValueCollectives.cpp).
+    element type, of all ranks along some axes. It ends a kernel and a part of its block; of one rank
+    the result is the operand. Attached by external models where its actions are made
+    (lib/Transforms/Order/ValueCollectives.cpp).
   }];
   let methods = [
     InterfaceMethod<"The axes that its ranks are along.", "::dsopt::dist::AxesAttr", "getAxes">,
     InterfaceMethod<[{
-      Writes its actions, from the value at `source` to its result at `target` (RefAttr): both have
-      `type`, whose elements are a multiple of 64 for each rank; those beyond the value's own are
-      anything. `name` is the result's.
+      Elements of a buffer for its operand, or its result, where that has so many and there are so
+      many ranks. Those behind the value's own are anything. By default a multiple of 64 for each rank.
+    }], "int64_t", "getBufferElements", (ins "bool":$is_result, "int64_t":$elements, "int64_t":$ranks), "", [{
+      return ::llvm::alignTo(elements, ranks * ::dsopt::dist::kGranule);
+    }]>,
+    InterfaceMethod<"Whether all ranks have the same result.", "bool", "isAlike", (ins), "", "return true;">,
+    InterfaceMethod<[{
+      Writes its actions, from the value at `source` to its result at `target` (RefAttr). `type` is that
+      of the operand's buffer, `name` the result's.
     }], "void", "writeActions",
     (ins "::dsopt::ProgramBuilder &":$out, "::mlir::Attribute":$source, "::mlir::Attribute":$target,
          "::mlir::MemRefType":$type, "::llvm::StringRef":$name)>

@@ -59,6 +59,11 @@ inline constexpr llvm::StringLiteral kUpdateCallsAttr = "exec.update_calls";
 #include "dsopt/Dialect/Exec/ExecAttrs.h.inc"
 
 namespace dsopt::exec {
+/// Whether what is counted so is of values, by their axis, and not of buckets.
+inline bool isOfValues(Traffic traffic) {
+  return traffic == Traffic::TensorParallel || traffic == Traffic::SequenceParallel;
+}
+
 /// What an action moves between ranks or memories.
 struct MovedBytes {
   RefAttr value;                       ///< what is moved; of a collective the whole

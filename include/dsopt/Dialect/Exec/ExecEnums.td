@@ -45,7 +45,8 @@ def Exec_BufferRole : I32EnumAttr<"BufferRole", "what a buffer is to those that 
 def Exec_Traffic : I32EnumAttr<"Traffic", "what bytes between ranks are counted as", [
     I32EnumAttrCase<"AllGather", 0, "all_gather">, I32EnumAttrCase<"ReduceScatter", 1, "reduce_scatter">,
     I32EnumAttrCase<"SendRecv", 2, "send_recv">, I32EnumAttrCase<"Tied", 3, "tied">,
-    I32EnumAttrCase<"AllToAll", 4, "all_to_all">, I32EnumAttrCase<"TensorParallel", 5, "tensor_parallel">]> {
+    I32EnumAttrCase<"AllToAll", 4, "all_to_all">, I32EnumAttrCase<"TensorParallel", 5, "tensor_parallel">,
+    I32EnumAttrCase<"SequenceParallel", 6, "sequence_parallel">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

@@ -258,7 +258,7 @@ def Exec_GatherOp : Exec_Collective<"gather"> {
   let summary = "all-gather: `slice` of each member, `bytes` long, in their order into `target`";
   let description = [{
     `slice` may be this rank's part of `target` itself. `order` counts the
-    collectives of a program; `traffic` names the traffic (all_gather, tied or tensor_parallel).
+    collectives of a program; `traffic` names the traffic (all_gather, tied, tensor_parallel or sequence_parallel).
     With another type on the `wire` it is no action yet: `expand-collectives`
     writes those that it is made of, whose bytes stand `for` more.
   }];
@@ -312,7 +312,7 @@ def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
   let description = [{
     `source` holds `bytes` for each member, in their order; `target` gets what each
     of them has for this rank. The two are of different buffers. The bytes may stand `for`
-    more, as those of a gather. `traffic` is all_to_all or tensor_parallel.
+    more, as those of a gather. `traffic` is all_to_all, tensor_parallel or sequence_parallel.
   }];
   let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, OptionalAttr<I64Attr>:$logical,
                        DefaultValuedAttr<Exec_Traffic, "::dsopt::exec::Traffic::AllToAll">:$traffic,
@@ -551,14 +551,16 @@ def Exec_AttentionOp : Exec_Op<"attention"> {
   let summary = "graph.attention by tiles; rows of all but the mask, lse and workspace may have strides";
   let description = [{`workspace` is scratch for `threads` threads (Runtime/Attention.h).}];
   let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result,
-                       AnyMemRef:$lse, AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, I64Attr:$threads);
+                       AnyMemRef:$lse, AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$begin,
+                       OptionalAttr<I64Attr>:$step, I64Attr:$threads);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
 def Exec_AttentionGradOp : Exec_Op<"attention_grad"> {
   let summary = "graph.attention_grad by tiles, with the same freedom of strides";
   let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result,
                        AnyMemRef:$lse, AnyMemRef:$grad, AnyMemRef:$q_grad, AnyMemRef:$k_grad, AnyMemRef:$v_grad,
-                       AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, I64Attr:$threads);
+                       AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$begin,
+                       OptionalAttr<I64Attr>:$step, I64Attr:$threads);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
 def Exec_LinearNllOp : Exec_Op<"linear_nll", [AttrSizedOperandSegments]> {

@@ -9,6 +9,7 @@
 #define DSOPT_DIALECT_GRAPH_CONTEXT_H
 
 #include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Runtime/Grid.h"
 
 namespace dsopt::graph {
 /// The `graph.name` of the function's argument, which `graph.context` tells from a model's input.
@@ -19,11 +20,11 @@ mlir::RankedTensorType contextType(mlir::MLIRContext *context);
 bool isContext(mlir::BlockArgument argument);
 /// The function's argument of that name; made behind the others where there is none.
 mlir::Value getOrAddContext(mlir::func::FuncOp function);
-/// This rank's place along tp, which a context has: [1], of an integer type.
-mlir::Value tensorRankOf(mlir::OpBuilder &builder, mlir::Location location, mlir::Value context,
-                         mlir::Type integer);
+/// This rank's place along tp or sp, which a context has: [1], of an integer type.
+mlir::Value rankAlong(Axis axis, mlir::OpBuilder &builder, mlir::Location location, mlir::Value context,
+                      mlir::Type integer);
 /// Whether what a slice takes of a context has that place.
-bool hasTensorRank(SliceOp slice);
+bool hasRankAlong(Axis axis, SliceOp slice);
 /// The stream of the model's random operation `number`. Of numbers that a model chooses itself
 /// (`isSeed`), and of an operation's second draw, the streams are others.
 mlir::DenseElementsAttr randomStream(mlir::MLIRContext *context, int64_t number, bool isSeed = false,

@@ -144,11 +144,13 @@ def Graph_DropoutOp : Graph_PureOp<"dropout"> {
     equal, so that blocks that differ in it alone share their code. What becomes of
     an element follows from both and from its place in row-major order, which
     reshapes keep; a tensor shard's elements have the places of these `runs` of the whole value, the first of
-    which begins at `begin`. The gradient is the same operation on the result's gradient.
+    which begins at `begin`, and those of a sequence shard the places of `time_runs` from `time_begin` on. The gradient is the same operation on the result's gradient.
   }];
   let arguments = (ins Graph_FloatTensor:$input, Graph_IntTensor:$key, Graph_IntTensor:$stream,
                        F64Attr:$ratio, DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$begin,
-                       OptionalAttr<Graph_RunsAttr>:$runs);
+                       OptionalAttr<Graph_RunsAttr>:$runs,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$time_begin,
+                       OptionalAttr<Graph_RunsAttr>:$time_runs);
   let results = (outs Graph_FloatTensor:$result);
 }
 def Graph_UniformOp : Graph_ShapedOp<"uniform"> {

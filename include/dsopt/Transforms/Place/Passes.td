@@ -45,6 +45,34 @@ def PlaceValues : Pass<"place-values", "::mlir::ModuleOp"> {
     Option<"ranks", "ranks", "int64_t", /*default=*/"0", "tensor-parallel ranks; 0: the module's option tp">];
 }
 
+def CutSequence : Pass<"cut-sequence", "::mlir::ModuleOp"> {
+  let summary = "cut what is computed for each position into sequence shards";
+  let description = [{
+    Input: `@forward` behind place-values, and the options `sequence_shards` (Q) and `sp` of `dsopt.options`. From the
+    rows of attention's queries the cut is followed along the loops of operations to all that is computed for each
+    position, which becomes one copy for each of the Q / sp shards of a rank. Whole values of inputs and
+    parameters are taken in slices; what an operation sees whole (keys and values of attention) is gathered for it
+    (`dist.all_gather`), whose gradient is added where it belongs (`dist.reduce_scatter`). Sums over positions are
+    added as those of tensor shards. What few rows decide (a class token's) is computed by every rank, and counts
+    once: gradients of parameters are added over all ranks along sp.
+
+    A slice of the rows (a shifted loss) has the shards of all of them: rows that it leaves out are computed, and
+    count nothing.
+
+    ```mlir
+    %q = graph.matmul %x, %wq : (tensor<2x8x64xf32>, tensor<64x64xf32>) -> tensor<2x8x64xf32>
+    // becomes, with Q 4 and sp 2, on each rank
+    %w:2 = dist.shared %wq over [] : tensor<64x64xf32> 2
+    %q0 = graph.matmul %x0, %w#0 : (tensor<2x2x64xf32>, tensor<64x64xf32>) -> tensor<2x2x64xf32>
+    %q1 = graph.matmul %x1, %w#1 : (tensor<2x2x64xf32>, tensor<64x64xf32>) -> tensor<2x2x64xf32>
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect", "::dsopt::dist::DistDialect"];
+  let options = [
+    Option<"shards", "shards", "int64_t", /*default=*/"0", "sequence shards; 0: the module's option sequence_shards">,
+    Option<"ranks", "ranks", "int64_t", /*default=*/"0", "sequence-parallel ranks; 0: the module's option sp">];
+}
+
 def VerifyPlaces : Pass<"verify-places", "::mlir::ModuleOp"> {
   let summary = "check that nothing whole is made of what differs between tensor ranks";
   let description = [{

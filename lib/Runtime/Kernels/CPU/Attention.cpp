@@ -33,9 +33,18 @@ static const AttentionKernels &kernelsOf(const dsopt_attention &d) {
   return d.type == DSOPT_BF16 && !d.widens ? *narrow : *wide;
 }
 
-extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
+/// The descriptor as this rank's rows have it.
+static dsopt_attention placed(const dsopt_rt &rt, const dsopt_attention &d) {
+  dsopt_attention own = d;
+  own.begin += own.step * rt.sequenceRank;
+  own.step = 0;
+  return own;
+}
+
+extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *whole, const void *q, const void *k,
                                    const void *v, const void *mask, void *out, float *lse, void *workspace) {
   CallTimer timer(rt->profile);
+  const dsopt_attention own = placed(*rt, *whole), *d = &own;
   if (rt->device) {
     rt->device->attention(*d, q, k, v, mask, out, lse, workspace);
     return;
@@ -56,11 +65,12 @@ extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const
   });
 }
 
-extern "C" void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
-                                        const void *v, const void *mask, const void *out, const float *lse,
-                                        const void *grad, void *q_grad, void *k_grad, void *v_grad,
-                                        void *workspace) {
+extern "C" void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *whole, const void *q,
+                                        const void *k, const void *v, const void *mask, const void *out,
+                                        const float *lse, const void *grad, void *q_grad, void *k_grad,
+                                        void *v_grad, void *workspace) {
   CallTimer timer(rt->profile);
+  const dsopt_attention own = placed(*rt, *whole), *d = &own;
   if (rt->device) {
     rt->device->attentionGrad(*d, q, k, v, mask, out, lse, grad, q_grad, k_grad, v_grad, workspace);
     return;

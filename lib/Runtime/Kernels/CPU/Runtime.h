@@ -30,6 +30,7 @@ struct dsopt_rt {
   static constexpr int kCosts = 512;
   dsopt::runtime::ThreadPool *pool = nullptr;
   dsopt::runtime::Profile *profile = nullptr;    ///< measures calls if somebody wants to know
+  int64_t sequenceRank = 0;                      ///< this rank's coordinate along sp
   dsopt::runtime::DeviceCalls *device = nullptr; ///< does what segments call, where buffers are a device's
   dsopt_launch_cost costs[kCosts];
 

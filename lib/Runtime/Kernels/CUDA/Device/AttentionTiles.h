@@ -151,7 +151,7 @@ struct Scores {
         scale(float(d.scale) * kLog2E) {}
   /// Columns that a row reads are below this.
   DEVICE_MEMBER int64_t limit(int64_t row) const {
-    return d.causal ? least(row + d.columns - d.rows + 1, d.columns) : d.columns;
+    return d.causal ? least(row + d.begin + 1, d.columns) : d.columns;
   }
   DEVICE_MEMBER float at(float product, int64_t row, int64_t column) const {
     if (row >= d.rows || column >= limit(row))

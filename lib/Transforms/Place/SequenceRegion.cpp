@@ -1,0 +1,317 @@
+//===- SequenceRegion.cpp - operations that are cut along time ------------===//
+
+#include "SequenceRegion.h"
+
+#include "dsopt/Dialect/Dist/Dist.h"
+#include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Interfaces/Interfaces.h"
+
+#include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
+
+using namespace mlir;
+using namespace dsopt;
+using mlir::shard::ReductionKind;
+
+static ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
+
+static int64_t product(ArrayRef<int64_t> sizes) {
+  int64_t all = 1;
+  for (int64_t size : sizes)
+    all *= size;
+  return all;
+}
+
+/// Dimensions of operands and results that are equal share a loop.
+static bool isPointwise(Operation *op) {
+  return isa<dist::SharedOp, dist::AllReduceOp, graph::TreeAddOp>(op);
+}
+
+std::optional<SequenceRegion::Loops> SequenceRegion::loopsOf(Operation *op) {
+  Loops loops;
+  auto pointwise = [&](ArrayRef<Value> values, unsigned first) {
+    for (Value value : values) {
+      auto &dims = loops.dims.emplace_back();
+      for (unsigned dim = 0; dim < shapeOf(value).size(); ++dim)
+        dims.push_back(first + dim);
+    }
+  };
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  if (isPointwise(op)) {
+    pointwise(values, 0);
+    loops.parallel.assign(shapeOf(values[0]).size(), true);
+    loops.sum.assign(loops.parallel.size(), false);
+    return loops;
+  }
+  // Rows of the vocabulary's loss are by themselves; all else it sees whole.
+  if (auto nll = dyn_cast<graph::LinearNllOp>(op)) {
+    unsigned next = 1;
+    loops.parallel.push_back(true);
+    for (Value value : values) {
+      auto &dims = loops.dims.emplace_back();
+      for (unsigned dim = 0; dim < shapeOf(value).size(); ++dim) {
+        bool isRow = dim == 0 && (value == nll.getX() || value == nll.getLabels() || value == nll.getLoss());
+        dims.push_back(isRow ? 0 : next);
+        if (!isRow) {
+          loops.parallel.push_back(false);
+          ++next;
+        }
+      }
+    }
+    loops.sum.assign(loops.parallel.size(), false);
+    return loops;
+  }
+  auto interface = dyn_cast<shard::ShardingInterface>(op);
+  if (!interface)
+    return std::nullopt;
+  for (AffineMap map : interface.getIndexingMaps()) {
+    auto &dims = loops.dims.emplace_back();
+    for (AffineExpr expr : map.getResults())
+      dims.push_back(cast<AffineDimExpr>(expr).getPosition());
+  }
+  SmallVector<ReductionKind> kinds = interface.getReductionLoopIteratorKinds();
+  for (utils::IteratorType type : interface.getLoopIteratorTypes()) {
+    bool isParallel = type == utils::IteratorType::parallel;
+    unsigned before = llvm::count(loops.parallel, false);
+    loops.sum.push_back(!isParallel && kinds[before] == ReductionKind::Sum);
+    loops.parallel.push_back(isParallel);
+  }
+  // Rows of attention know their places.
+  if (isa<graph::AttentionOp>(op))
+    loops.parallel[loops.dims[0][2]] = true;
+  return loops;
+}
+
+std::optional<TimeCut> SequenceRegion::cutOf(Value value) const {
+  Operation *op = value.getDefiningOp();
+  auto known = cuts.find(value);
+  return known != cuts.end() && op && isCut(op) && !sums(op) ? std::optional(known->second) : std::nullopt;
+}
+
+std::optional<TimeCut> SequenceRegion::cutOf(Operation *op, Value value) const {
+  auto choice = chosen.find(op);
+  if (choice == chosen.end())
+    return std::nullopt;
+  if (isa<graph::ReshapeOp, graph::SliceOp>(op)) {
+    auto known = cuts.find(value);
+    return known == cuts.end() ? std::nullopt : std::optional(known->second);
+  }
+  std::optional<Loops> loops = loopsOf(op);
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  for (auto [each, dims] : llvm::zip_equal(values, loops->dims))
+    if (each == value)
+      for (auto [dim, loop] : llvm::enumerate(dims))
+        if (loop == choice->second.loop) {
+          TimeCut cut = choice->second.cut;
+          cut.dim = dim;
+          return cut;
+        }
+  return std::nullopt;
+}
+
+/// What is made of inputs alone is whole everywhere, and so are parameters under any shape.
+void SequenceRegion::classify(func::FuncOp forward) {
+  for (Operation &op : forward.front().without_terminator()) {
+    bool isRead = isa<graph::ReadOp>(op);
+    bool isMade = isRead || llvm::any_of(op.getOperands(), [&](Value value) { return !isFree(value); });
+    bool isView = isa<graph::ReshapeOp, graph::TransposeOp, graph::CastOp>(op) && isWeight(op.getOperand(0));
+    for (Value result : op.getResults()) {
+      if (isMade)
+        computed.insert(result);
+      if (isRead || isView)
+        weights.insert(result);
+    }
+  }
+}
+
+/// Whether shards could have a value: what is free or a weight is taken in slices where it is read.
+bool SequenceRegion::canHave(Value value) const { return !isFree(value) && !isWeight(value); }
+
+void SequenceRegion::assign(Value value, TimeCut cut) {
+  if (!canHave(value) || !cuts.try_emplace(value, cut).second)
+    return;
+  open.push_back(value.getDefiningOp());
+  open.insert(open.end(), value.user_begin(), value.user_end());
+}
+
+LogicalResult SequenceRegion::seed(func::FuncOp forward) {
+  bool any = false;
+  for (auto attention : forward.getOps<graph::AttentionOp>()) {
+    any = true;
+    int64_t rows = shapeOf(attention.getQ())[2];
+    if (rows % shards)
+      return attention.emitError("has ")
+             << rows << " positions, which " << shards << " sequence shards (-sp, -sequence-shards) do not divide";
+    choose(attention, {loopsOf(attention)->dims[0][2], {2, 1, 0, rows}});
+  }
+  // Attention that is written as products: the rows of what a softmax over products is of.
+  for (auto softmax : forward.getOps<graph::SoftmaxOp>()) {
+    int64_t rank = shapeOf(softmax).size();
+    if (isFree(softmax) || rank < 3 || int64_t(softmax.getAxis()) != rank - 1)
+      continue;
+    int64_t rows = shapeOf(softmax)[rank - 2];
+    if (rows < 2)
+      continue;
+    any = true;
+    if (rows % shards)
+      return softmax.emitError("has ")
+             << rows << " positions, which " << shards << " sequence shards (-sp, -sequence-shards) do not divide";
+    choose(softmax, {loopsOf(softmax)->dims[0][rank - 2], {rank - 2, 1, 0, rows}});
+  }
+  if (!any)
+    return forward.emitError("has no attention, whose rows sequence shards (-sp, -sequence-shards) would be of");
+  return success();
+}
+
+/// All that has the loop is cut along it.
+void SequenceRegion::choose(Operation *op, Choice choice) {
+  if (!chosen.try_emplace(op, choice).second)
+    return;
+  SmallVector<Value> values(op->getOperands());
+  llvm::append_range(values, op->getResults());
+  for (Value value : values)
+    if (std::optional<TimeCut> cut = cutOf(op, value))
+      assign(value, *cut);
+}
+
+void SequenceRegion::visit(Operation *op) {
+  if (op->hasTrait<OpTrait::IsTerminator>() || chosen.contains(op))
+    return;
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+    return visitReshape(reshape);
+  if (auto slice = dyn_cast<graph::SliceOp>(op))
+    return visitSlice(slice);
+  std::optional<Loops> loops = loopsOf(op);
+  if (!loops)
+    return;
+  // A product of activations has the rows of its left side: its columns are what these meet.
+  bool meets = isa<graph::MatMulOp>(op) && canHave(op->getOperand(0)) && canHave(op->getOperand(1));
+  auto tryValue = [&](Value value, ArrayRef<unsigned> dims) {
+    auto known = cuts.find(value);
+    if (known == cuts.end() || !loops->parallel[dims[known->second.dim]])
+      return false;
+    choose(op, {dims[known->second.dim], known->second});
+    return true;
+  };
+  unsigned operands = op->getNumOperands();
+  for (OpResult result : op->getResults())
+    if (tryValue(result, loops->dims[operands + result.getResultNumber()]))
+      return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    ArrayRef<unsigned> dims = loops->dims[operand.getOperandNumber()];
+    auto known = cuts.find(operand.get());
+    if (meets && operand.getOperandNumber() == 1 && known != cuts.end() &&
+        !llvm::is_contained(loops->dims[0], dims[known->second.dim]))
+      continue;
+    if (tryValue(operand.get(), dims))
+      return;
+  }
+}
+
+/// The cut of the same elements under another shape.
+static std::optional<TimeCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t> to, TimeCut cut,
+                                             int64_t shards) {
+  int64_t outer = product(from.take_front(cut.dim)) * cut.parts, inner = product(from.drop_front(cut.dim + 1)),
+          own = from[cut.dim] / cut.parts;
+  for (auto [dim, size] : llvm::enumerate(to)) {
+    int64_t before = product(to.take_front(dim)), behind = product(to.drop_front(dim + 1));
+    if (outer % before || size % (outer / before))
+      continue;
+    int64_t parts = outer / before, other = size / parts;
+    if (other * behind != own * inner)
+      continue;
+    if (inner % behind == 0) {
+      int64_t factor = inner / behind;
+      return TimeCut{(int64_t)dim, parts, cut.begin * factor, cut.length * factor};
+    }
+    int64_t factor = behind / inner;
+    if (behind % inner == 0 && cut.begin % factor == 0 && cut.length % (factor * shards) == 0)
+      return TimeCut{(int64_t)dim, parts, cut.begin / factor, cut.length / factor};
+  }
+  return std::nullopt;
+}
+
+void SequenceRegion::visitReshape(graph::ReshapeOp op) {
+  Value from = op.getInput(), to = op.getResult();
+  auto known = cuts.find(from), other = cuts.find(to);
+  bool forward = known != cuts.end();
+  if (!forward && other == cuts.end())
+    return;
+  TimeCut cut = forward ? known->second : other->second;
+  std::optional<TimeCut> found =
+      throughReshape(shapeOf(forward ? from : to), shapeOf(forward ? to : from), cut, shards);
+  if (!found || (forward && other != cuts.end() && other->second != *found))
+    return;
+  chosen.try_emplace(op);
+  assign(forward ? to : from, *found);
+}
+
+/// A slice of rows has the shards of all of them: those that it leaves out mean nothing.
+void SequenceRegion::visitSlice(graph::SliceOp op) {
+  Value from = op.getInput(), to = op.getResult();
+  auto known = cuts.find(from), other = cuts.find(to);
+  bool forward = known != cuts.end();
+  if (!forward && other == cuts.end())
+    return;
+  TimeCut cut = forward ? known->second : other->second;
+  int64_t size = shapeOf(from)[cut.dim], taken = shapeOf(to)[cut.dim];
+  if (op.getSteps()[cut.dim] != 1 || (size != taken && (!forward || cut.parts > 1)))
+    return;
+  if (size != taken && 2 * taken < size) {
+    takes.insert(op);
+    return;
+  }
+  cut.begin += size == taken ? 0 : op.getStarts()[cut.dim];
+  if (forward && other != cuts.end() && other->second != cut)
+    return;
+  chosen.try_emplace(op);
+  assign(forward ? to : from, cut);
+}
+
+/// What sees rows that are cut whole: sums add pieces, few rows are taken, and what costs little is computed by
+/// every rank of what is gathered.
+LogicalResult SequenceRegion::finish(Operation *op) {
+  if (chosen.contains(op) || takes.contains(op) || op->hasTrait<OpTrait::IsTerminator>())
+    return success();
+  std::optional<Loops> loops = loopsOf(op);
+  bool any = false;
+  for (OpOperand &operand : op->getOpOperands()) {
+    std::optional<TimeCut> cut = cutOf(operand.get());
+    if (!cut)
+      continue;
+    any = true;
+    if (!loops)
+      continue;
+    unsigned loop = loops->dims[operand.getOperandNumber()][cut->dim];
+    if (loops->sum[loop] && op->getNumResults() == 1 &&
+        isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))) {
+      chosen.try_emplace(op, Choice{loop, *cut});
+      sumOps.insert(op);
+      return success();
+    }
+  }
+  if (any && (!loops || isa<ProductOpInterface, graph::WindowsOp, graph::AttentionOp>(op)))
+    return op->emitError("'") << op->getName()
+                              << "' mixes positions, and says no rule by which sequence shards (-sp, "
+                                 "-sequence-shards) could";
+  return success();
+}
+
+LogicalResult SequenceRegion::find(func::FuncOp forward) {
+  classify(forward);
+  if (failed(seed(forward)))
+    return failure();
+  while (!open.empty()) {
+    Operation *op = open.front();
+    open.pop_front();
+    visit(op);
+  }
+  for (auto slice : forward.getOps<graph::SliceOp>())
+    if (!cutOf(slice.getInput()))
+      takes.erase(slice);
+  for (Operation &op : forward.front())
+    if (failed(finish(&op)))
+      return failure();
+  return success();
+}

@@ -1,0 +1,86 @@
+//===- SequenceRegion.h - operations that are cut along time ----*- C++ -*-===//
+//
+// From the rows of attention's queries a cut is followed, by the loops that operations have, to all that is
+// computed for each position: what makes these rows and what reads them. Unlike a region of tensor shards it
+// ends anywhere: what an operation sees whole is gathered for it, and what is whole is taken in slices.
+// Private to this folder.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEREGION_H
+#define DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEREGION_H
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <deque>
+#include <optional>
+
+namespace dsopt {
+
+/// Where a value is cut along time: a dimension of so many equal parts (a batch that is merged with it), each
+/// of which has the positions from `begin` on of a sequence that is `length` long: shards are shards of that.
+struct TimeCut {
+  int64_t dim = 0, parts = 1, begin = 0, length = 0;
+  bool operator==(const TimeCut &other) const {
+    return dim == other.dim && parts == other.parts && begin == other.begin && length == other.length;
+  }
+  bool operator!=(const TimeCut &other) const { return !(*this == other); }
+};
+
+class SequenceRegion {
+public:
+  explicit SequenceRegion(int64_t shards) : shards(shards) {}
+
+  /// Finds what is cut; emits an error and fails where an operation mixes positions by no rule.
+  llvm::LogicalResult find(mlir::func::FuncOp forward);
+  bool empty() const { return chosen.empty() && takes.empty(); }
+
+  /// Whether an operation is computed for each shard.
+  bool isCut(mlir::Operation *op) const { return chosen.contains(op); }
+  /// Whether shards of it compute pieces of its whole result.
+  bool sums(mlir::Operation *op) const { return sumOps.contains(op); }
+  /// Whether it takes few rows, each of which one shard has.
+  bool takesRows(mlir::Operation *op) const { return takes.contains(op); }
+  /// How shards have an operand or a result of an operation that is cut; nothing: all of them whole.
+  std::optional<TimeCut> cutOf(mlir::Operation *op, mlir::Value value) const;
+  /// How the shards of a value are made; nothing: it is whole.
+  std::optional<TimeCut> cutOf(mlir::Value value) const;
+  /// Whether a value is made of inputs and constants alone: every rank makes it whole.
+  bool isFree(mlir::Value value) const { return !computed.contains(value); }
+  /// Whether a value is made of parameters alone.
+  bool isWeight(mlir::Value value) const { return weights.contains(value); }
+
+private:
+  /// The loops of an operation, as dimensions of its operands and then its results number them.
+  struct Loops {
+    llvm::SmallVector<llvm::SmallVector<unsigned>> dims;
+    llvm::SmallVector<bool> parallel, sum;
+  };
+  /// A loop of an operation that is cut.
+  struct Choice {
+    unsigned loop = 0;
+    TimeCut cut; ///< its dimension is of no meaning
+  };
+  static std::optional<Loops> loopsOf(mlir::Operation *op);
+  void classify(mlir::func::FuncOp forward);
+  llvm::LogicalResult seed(mlir::func::FuncOp forward);
+  bool canHave(mlir::Value value) const;
+  void assign(mlir::Value value, TimeCut cut);
+  void visit(mlir::Operation *op);
+  void visitReshape(graph::ReshapeOp op);
+  void visitSlice(graph::SliceOp op);
+  void choose(mlir::Operation *op, Choice choice);
+  llvm::LogicalResult finish(mlir::Operation *op);
+
+  int64_t shards;
+  llvm::DenseSet<mlir::Value> computed, weights;
+  llvm::DenseMap<mlir::Value, TimeCut> cuts;
+  llvm::DenseMap<mlir::Operation *, Choice> chosen;
+  llvm::DenseSet<mlir::Operation *> sumOps, takes;
+  std::deque<mlir::Operation *> open;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEREGION_H
