@@ -121,8 +121,8 @@ Value SequenceWriter::validRows(int64_t shard, TimeCut cut, int64_t size, int64_
     first.push_back(i % own);
   Value positions = places(shard, first, own, 0, -1);
   Type i32 = builder.getI32Type();
-  Value begins = graph::LessEqualOp::create(
-      builder, loc, graph::scalarConstant(builder, loc, i32, cut.begin), positions);
+  Value begins = graph::LessEqualOp::create(builder, loc, graph::scalarConstant(builder, loc, i32, cut.begin),
+                                            positions);
   Value ends = graph::LessOp::create(builder, loc, positions,
                                      graph::scalarConstant(builder, loc, i32, cut.begin + part));
   Value valid = graph::AndOp::create(builder, loc, begins, ends);
@@ -151,8 +151,8 @@ SequenceWriter::Shards SequenceWriter::sliceWhole(Value value, TimeCut cut, bool
   Shards each;
   if (auto constant = value.getDefiningOp<graph::ConstantOp>())
     if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue())) {
-      Value same = graph::ConstantOp::create(builder, loc,
-                                             cast<ElementsAttr>(splat.resizeSplat(local(type, cut))));
+      Value same =
+          graph::ConstantOp::create(builder, loc, cast<ElementsAttr>(splat.resizeSplat(local(type, cut))));
       each.assign(mine, same);
     }
   if (each.empty()) {
@@ -178,8 +178,8 @@ SequenceWriter::Shards SequenceWriter::sliceWhole(Value value, TimeCut cut, bool
         for (int64_t i = 0; i < cut.parts * own; ++i)
           parts.push_back(i / own * part);
         auto grid = RankedTensorType::get({cut.parts, own}, builder.getI32Type());
-        Value row = graph::ReshapeOp::create(
-            builder, loc, RankedTensorType::get({1, own}, builder.getI32Type()), within);
+        Value row = graph::ReshapeOp::create(builder, loc,
+                                             RankedTensorType::get({1, own}, builder.getI32Type()), within);
         Value offsets = graph::ConstantOp::create(
             builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(grid, ArrayRef<int32_t>(parts))));
         Value all = graph::AddOp::create(builder, loc, offsets, row);
@@ -225,16 +225,14 @@ Value SequenceWriter::gather(Value value) {
   Value own_ = rows.size() == 1 ? rows[0] : graph::ConcatOp::create(builder, loc, rows, 0).getResult();
   SmallVector<int64_t> all(typeOf(own_).getShape());
   all[0] = cut.length;
-  Value positions =
-      dist::AllGatherOp::create(builder, loc, RankedTensorType::get(all, element), own_, axes);
+  Value positions = dist::AllGatherOp::create(builder, loc, RankedTensorType::get(all, element), own_, axes);
   Value placed = graph::TransposeOp::create(builder, loc, positions, back);
   SmallVector<int64_t> complete(shape);
   complete[dim] = cut.parts * cut.length;
   int64_t part = shape[dim] / cut.parts;
   if (part != cut.length) {
     // The rows that the value has of them.
-    SmallVector<int64_t> starts(apart.size(), 0), sizes(typeOf(placed).getShape()),
-        steps(apart.size(), 1);
+    SmallVector<int64_t> starts(apart.size(), 0), sizes(typeOf(placed).getShape()), steps(apart.size(), 1);
     starts[dim + 1] = cut.begin;
     sizes[dim + 1] = part;
     placed = graph::SliceOp::create(builder, loc, placed, starts, sizes, steps);
@@ -251,11 +249,9 @@ Value SequenceWriter::once(Value value) {
     return result;
   Type i32 = builder.getI32Type();
   Value rank = graph::rankAlong(Axis::sp, builder, loc, graph::getOrAddContext(forward), i32);
-  Value isFirst =
-      graph::EqualOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, i32, 0));
+  Value isFirst = graph::EqualOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, i32, 0));
   SmallVector<int64_t> ones(typeOf(value).getRank(), 1);
-  isFirst =
-      graph::ReshapeOp::create(builder, loc, RankedTensorType::get(ones, builder.getI1Type()), isFirst);
+  isFirst = graph::ReshapeOp::create(builder, loc, RankedTensorType::get(ones, builder.getI1Type()), isFirst);
   return result = graph::WhereOp::create(builder, loc, isFirst, value,
                                          graph::StopGradientOp::create(builder, loc, value).getResult());
 }
@@ -307,8 +303,8 @@ void SequenceWriter::setPositions(Operation *copy, Operation *whole, int64_t sha
         inner = inner / runs->getLength() * runs->getStride();
       }
     }
-    dropout.setTimeRunsAttr(graph::RunsAttr::get(builder.getContext(), own * inner, cut.length * inner,
-                                                 mine * own * inner));
+    dropout.setTimeRunsAttr(
+        graph::RunsAttr::get(builder.getContext(), own * inner, cut.length * inner, mine * own * inner));
     dropout.setTimeBegin(shard * own * inner);
   }
 }
@@ -373,17 +369,16 @@ void SequenceWriter::writeTaken(graph::SliceOp op) {
     Value some = graph::GatherOp::create(builder, loc, all, index, cut.dim, IntegerAttr());
     Value mask =
         graph::ReshapeOp::create(builder, loc, RankedTensorType::get(spread, builder.getI1Type()), has);
-    pieces.push_back(graph::WhereOp::create(
-        builder, loc, mask, some, graph::scalarConstant(builder, loc, type.getElementType(), 0)));
+    pieces.push_back(graph::WhereOp::create(builder, loc, mask, some,
+                                            graph::scalarConstant(builder, loc, type.getElementType(), 0)));
   }
   sums[op.getResult()] = addPieces(builder, loc, pieces, axes);
 }
 
 /// What every rank computes alike counts on one of them.
 void SequenceWriter::writeWhole(Operation *op) {
-  if (isa<graph::ReadOp>(op) || llvm::any_of(op->getResults(), [&](Value result) {
-        return region.isWeight(result);
-      }))
+  if (isa<graph::ReadOp>(op) ||
+      llvm::any_of(op->getResults(), [&](Value result) { return region.isWeight(result); }))
     return;
   for (OpOperand &operand : op->getOpOperands()) {
     Value value = operand.get();

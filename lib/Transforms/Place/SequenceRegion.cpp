@@ -141,8 +141,8 @@ LogicalResult SequenceRegion::seed(func::FuncOp forward) {
     any = true;
     int64_t rows = shapeOf(attention.getQ())[2];
     if (rows % shards)
-      return attention.emitError("has ")
-             << rows << " positions, which " << shards << " sequence shards (-sp, -sequence-shards) do not divide";
+      return attention.emitError("has ") << rows << " positions, which " << shards
+                                         << " sequence shards (-sp, -sequence-shards) do not divide";
     choose(attention, {loopsOf(attention)->dims[0][2], {2, 1, 0, rows}});
   }
   // Attention that is written as products: the rows of what a softmax over products is of.
@@ -155,12 +155,13 @@ LogicalResult SequenceRegion::seed(func::FuncOp forward) {
       continue;
     any = true;
     if (rows % shards)
-      return softmax.emitError("has ")
-             << rows << " positions, which " << shards << " sequence shards (-sp, -sequence-shards) do not divide";
+      return softmax.emitError("has ") << rows << " positions, which " << shards
+                                       << " sequence shards (-sp, -sequence-shards) do not divide";
     choose(softmax, {loopsOf(softmax)->dims[0][rank - 2], {rank - 2, 1, 0, rows}});
   }
   if (!any)
-    return forward.emitError("has no attention, whose rows sequence shards (-sp, -sequence-shards) would be of");
+    return forward.emitError(
+        "has no attention, whose rows sequence shards (-sp, -sequence-shards) would be of");
   return success();
 }
 
@@ -212,8 +213,8 @@ void SequenceRegion::visit(Operation *op) {
 /// The cut of the same elements under another shape.
 static std::optional<TimeCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<int64_t> to, TimeCut cut,
                                              int64_t shards) {
-  int64_t outer = product(from.take_front(cut.dim)) * cut.parts, inner = product(from.drop_front(cut.dim + 1)),
-          own = from[cut.dim] / cut.parts;
+  int64_t outer = product(from.take_front(cut.dim)) * cut.parts,
+          inner = product(from.drop_front(cut.dim + 1)), own = from[cut.dim] / cut.parts;
   for (auto [dim, size] : llvm::enumerate(to)) {
     int64_t before = product(to.take_front(dim)), behind = product(to.drop_front(dim + 1));
     if (outer % before || size % (outer / before))
@@ -269,8 +270,8 @@ void SequenceRegion::visitSlice(graph::SliceOp op) {
   assign(forward ? to : from, cut);
 }
 
-/// What sees rows that are cut whole: sums add pieces, few rows are taken, and what costs little is computed by
-/// every rank of what is gathered.
+/// What sees rows that are cut whole: sums add pieces, few rows are taken, and what costs little is computed
+/// by every rank of what is gathered.
 LogicalResult SequenceRegion::finish(Operation *op) {
   if (chosen.contains(op) || takes.contains(op) || op->hasTrait<OpTrait::IsTerminator>())
     return success();

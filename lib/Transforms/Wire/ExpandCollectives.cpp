@@ -222,8 +222,7 @@ LogicalResult Expander::startQuantized(ReduceOp reduce) {
 LogicalResult Expander::start(ReduceOp reduce) {
   if (auto wire = reduce.getWire(); wire && wire->isInteger(4))
     return startQuantized(reduce);
-  if (compression && reduce.getMethod() == ReductionMethod::AllToAll &&
-      analysis.members.grid().dataParallel() > 1)
+  if (compression && reduce.getMethod() == ReductionMethod::AllToAll && analysis.members.grid().slices() > 1)
     return startCompressed(reduce);
   FailureOr<int64_t> count = analysis.members.count(reduce);
   if (failed(count))
