@@ -84,8 +84,7 @@ std::optional<SequenceRegion::Loops> SequenceRegion::loopsOf(Operation *op) {
 
 std::optional<TimeCut> SequenceRegion::cutOf(Value value) const {
   Operation *op = value.getDefiningOp();
-  auto known = cuts.find(value);
-  return known != cuts.end() && op && isCut(op) && !sums(op) ? std::optional(known->second) : std::nullopt;
+  return op && isCut(op) && !sums(op) ? cutOf(op, value) : std::nullopt;
 }
 
 std::optional<TimeCut> SequenceRegion::cutOf(Operation *op, Value value) const {
