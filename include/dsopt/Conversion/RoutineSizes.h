@@ -13,13 +13,16 @@
 #include "dsopt/Runtime/DeviceWorkspaces.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include <algorithm>
+#include <optional>
 
 namespace dsopt {
-/// The sizes of attention over q and v of four dimensions; the rest is zero.
-inline dsopt_attention attentionSizes(mlir::ShapedType q, mlir::ShapedType v) {
+/// The sizes of attention over q and v of four dimensions, whose heads may be some of more; the rest is zero.
+inline dsopt_attention attentionSizes(mlir::ShapedType q, mlir::ShapedType v,
+                                      std::optional<int64_t> wholeHeads) {
   dsopt_attention sizes{};
   sizes.batch = q.getDimSize(0);
   sizes.heads = q.getDimSize(1);
+  sizes.whole_heads = wholeHeads.value_or(sizes.heads);
   sizes.rows = q.getDimSize(2);
   sizes.depth = q.getDimSize(3);
   sizes.columns = v.getDimSize(2);

@@ -21,13 +21,14 @@ extern "C" {
 typedef struct dsopt_attention {
   int64_t batch, heads, rows, columns; ///< scores are [batch, heads, rows, columns]
   int64_t depth, width;                ///< last dimensions of q and k, and of v
-  int64_t type;      ///< (DSOPT_F32, DSOPT_BF16 or DSOPT_F16) of q, k, v, the result and all gradients
-  int64_t mask_type; ///< of the mask
-  int64_t widens;    ///< the host's products of bf16 are of fp32, whatever instructions there are for it
-  int64_t causal;    ///< row t reads columns 0 to t + begin
-  int64_t begin;     ///< of the rank whose coordinate along sp is 0
-  int64_t step;      ///< begin of each further one, less that of the one before
-  int64_t threads;   ///< that the workspace has room for
+  int64_t type;        ///< (DSOPT_F32, DSOPT_BF16 or DSOPT_F16) of q, k, v, the result and all gradients
+  int64_t mask_type;   ///< of the mask
+  int64_t widens;      ///< the host's products of bf16 are of fp32, whatever instructions there are for it
+  int64_t causal;      ///< row t reads columns 0 to t + begin
+  int64_t begin;       ///< of the rank whose coordinate along sp is 0
+  int64_t step;        ///< begin of each further one, less that of the one before
+  int64_t whole_heads; ///< of which `heads` are some, as many or more
+  int64_t threads;     ///< that the workspace has room for
   double scale;
   int64_t q[3], k[3], v[3], out[3];
   int64_t grad[3], q_grad[3], k_grad[3], v_grad[3];
@@ -49,7 +50,7 @@ static inline int64_t dsopt_attention_padded(int64_t size) { return (size + 15) 
 
 /// Chunks of columns that backward treats apart, to be added in order.
 static inline int64_t dsopt_attention_chunks(const dsopt_attention *d) {
-  int64_t pairs = d->batch * d->heads;
+  int64_t pairs = d->batch * d->whole_heads;
   int64_t blocks = (d->columns + DSOPT_ATTENTION_GRAD_COLUMNS - 1) / DSOPT_ATTENTION_GRAD_COLUMNS;
   int64_t chunks = pairs ? (DSOPT_ATTENTION_UNITS + pairs - 1) / pairs : 1;
   if (chunks > blocks)

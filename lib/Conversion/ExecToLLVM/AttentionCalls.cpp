@@ -32,7 +32,8 @@ static void maskStrides(MemRefType type, int64_t (&strides)[4]) {
 
 template <typename Op> static LogicalResult buildAttention(Op attention, RuntimeCallBuilder &builder) {
   constexpr bool isGradient = std::is_same_v<Op, exec::AttentionGradOp>;
-  dsopt_attention d = attentionSizes(memrefType(attention.getQ()), memrefType(attention.getV()));
+  dsopt_attention d =
+      attentionSizes(memrefType(attention.getQ()), memrefType(attention.getV()), attention.getWholeHeads());
   auto type = elementTypeOf(attention, attention.getQ());
   if (failed(type) || failed(rowStrides(attention, attention.getQ(), d.q)) ||
       failed(rowStrides(attention, attention.getK(), d.k)) ||

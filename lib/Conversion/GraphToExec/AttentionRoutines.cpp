@@ -44,7 +44,8 @@ struct AttentionRoutineBase : RoutineOpInterface::ExternalModel<Model, Op> {
 
   int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type>) const {
     auto attention = cast<Op>(op);
-    dsopt_attention sizes = attentionSizes(tensorType(attention.getQ()), tensorType(attention.getV()));
+    dsopt_attention sizes =
+        attentionSizes(tensorType(attention.getQ()), tensorType(attention.getV()), attention.getWholeHeads());
     sizes.threads = target.threads;
     return attentionWorkspace(sizes, isa<graph::AttentionGradOp>(op), target.isDevice);
   }
@@ -67,7 +68,7 @@ struct AttentionRoutine : AttentionRoutineBase<AttentionRoutine, graph::Attentio
         buffers.of(attention.getV()), buffers.of(attention.getMask()), buffers.of(attention.getResult()),
         buffers.of(attention.getLse()), buffers.workspace, attention.getScaleAttr(),
         attention.getCausalAttr(), attention.getBeginAttr(), attention.getStepAttr(),
-        builder.getI64IntegerAttr(target.threads));
+        attention.getWholeHeadsAttr(), builder.getI64IntegerAttr(target.threads));
   }
 };
 
@@ -83,7 +84,7 @@ struct AttentionGradRoutine : AttentionRoutineBase<AttentionGradRoutine, graph::
         buffers.of(gradient.getLse()), buffers.of(gradient.getGrad()), buffers.of(gradient.getQGrad()),
         buffers.of(gradient.getKGrad()), buffers.of(gradient.getVGrad()), buffers.workspace,
         gradient.getScaleAttr(), gradient.getCausalAttr(), gradient.getBeginAttr(), gradient.getStepAttr(),
-        builder.getI64IntegerAttr(target.threads));
+        gradient.getWholeHeadsAttr(), builder.getI64IntegerAttr(target.threads));
   }
 };
 } // namespace

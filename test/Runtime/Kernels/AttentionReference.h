@@ -92,7 +92,9 @@ struct AttentionProblem {
     d.type = d.mask_type = c.type;
     if (c.otherMask)
       d.mask_type = c.type == DSOPT_F32 ? DSOPT_BF16 : DSOPT_F32;
-    d.causal = c.causal;
+    d.causal = c.causal > 0;
+    d.begin = c.causal > 1 ? c.causal - kBeginsAt : c.columns - c.rows;
+    d.whole_heads = c.heads;
     d.scale = 0.7 / std::sqrt(static_cast<double>(c.depth));
     std::mt19937 random(5);
     std::normal_distribution<float> normal;
@@ -157,8 +159,8 @@ struct AttentionProblem {
     std::vector<double> p(d.columns), dp(d.columns);
     for (int64_t pair = 0; pair < d.batch * d.heads; ++pair)
       for (int64_t i = 0; i < d.rows; ++i) {
-        int64_t row = pair * d.rows + i, limit = d.causal ? i + d.columns - d.rows + 1 : d.columns;
-        limit = std::max<int64_t>(0, limit);
+        int64_t row = pair * d.rows + i, limit = d.causal ? i + d.begin + 1 : d.columns;
+        limit = std::clamp<int64_t>(limit, 0, d.columns);
         double largest = -INFINITY, sum = 0, dot = 0;
         for (int64_t j = 0; j < limit; ++j) {
           double s = 0;

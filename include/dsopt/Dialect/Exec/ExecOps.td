@@ -552,7 +552,7 @@ def Exec_AttentionOp : Exec_Op<"attention"> {
   let description = [{`workspace` is scratch for `threads` threads (Runtime/Attention.h).}];
   let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result,
                        AnyMemRef:$lse, AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$begin,
-                       OptionalAttr<I64Attr>:$step, I64Attr:$threads);
+                       OptionalAttr<I64Attr>:$step, OptionalAttr<I64Attr>:$whole_heads, I64Attr:$threads);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
 def Exec_AttentionGradOp : Exec_Op<"attention_grad"> {
@@ -560,7 +560,7 @@ def Exec_AttentionGradOp : Exec_Op<"attention_grad"> {
   let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result,
                        AnyMemRef:$lse, AnyMemRef:$grad, AnyMemRef:$q_grad, AnyMemRef:$k_grad, AnyMemRef:$v_grad,
                        AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$begin,
-                       OptionalAttr<I64Attr>:$step, I64Attr:$threads);
+                       OptionalAttr<I64Attr>:$step, OptionalAttr<I64Attr>:$whole_heads, I64Attr:$threads);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
 def Exec_LinearNllOp : Exec_Op<"linear_nll", [AttrSizedOperandSegments]> {

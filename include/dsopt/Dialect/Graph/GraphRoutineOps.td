@@ -50,14 +50,15 @@ def Graph_AttentionOp : Graph_RoutineOp<"attention"> {
     `q` is `[batch, heads, T, D]`, `k` `[batch, heads, S, D]`, `v` `[batch, heads,
     S, E]`; `mask`, if there is one, is added to the scores and broadcasts to
     `[batch, heads, T, S]`; with `causal` row t reads columns 0 to t + S - T alone. Where rows are part of a
-    sequence, `begin` is the first one's column instead, and `step` further on for each rank along sp.
+    sequence, `begin` is the first one's column instead, and `step` further on for each rank along sp. Where heads
+    are some of them, there are `whole_heads`: work is cut as for all.
     `result` is `[batch, heads, T, E]`; `lse` `[batch, heads, T]` is the logarithm
     of each row's sum of exponentials, in fp32; backward reads it. A row that reads no
     column at all (or nothing but -inf) is NaN, as with the parts.
   }];
   let arguments = (ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v,
                        Optional<Graph_FloatTensor>:$mask, F64Attr:$scale, UnitAttr:$causal,
-                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$step);
+                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$step, OptionalAttr<I64Attr>:$whole_heads);
   let results = (outs Graph_FloatTensor:$result, Graph_FloatTensor:$lse);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
@@ -71,7 +72,7 @@ def Graph_AttentionGradOp : Graph_RoutineOp<"attention_grad"> {
   let arguments = (ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v,
                        Optional<Graph_FloatTensor>:$mask, Graph_FloatTensor:$result, Graph_FloatTensor:$lse,
                        Graph_FloatTensor:$grad, F64Attr:$scale, UnitAttr:$causal,
-                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$step);
+                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$step, OptionalAttr<I64Attr>:$whole_heads);
   let results = (outs Graph_FloatTensor:$q_grad, Graph_FloatTensor:$k_grad, Graph_FloatTensor:$v_grad);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }

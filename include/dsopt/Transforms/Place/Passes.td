@@ -70,7 +70,9 @@ def CutSequence : Pass<"cut-sequence", "::mlir::ModuleOp"> {
   let dependentDialects = ["::dsopt::graph::GraphDialect", "::dsopt::dist::DistDialect"];
   let options = [
     Option<"shards", "shards", "int64_t", /*default=*/"0", "sequence shards; 0: the module's option sequence_shards">,
-    Option<"ranks", "ranks", "int64_t", /*default=*/"0", "sequence-parallel ranks; 0: the module's option sp">];
+    Option<"ranks", "ranks", "int64_t", /*default=*/"0", "sequence-parallel ranks; 0: the module's option sp">,
+    Option<"method", "method", "std::string", /*default=*/"\"\"",
+           "how attention sees all positions; empty: the module's option sp_method">];
 }
 
 def VerifyPlaces : Pass<"verify-places", "::mlir::ModuleOp"> {

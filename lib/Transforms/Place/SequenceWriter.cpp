@@ -1,0 +1,362 @@
+//===- SequenceWriter.cpp - a region as its sequence shards ---------------===//
+
+#include "SequenceWriter.h"
+
+#include "CutRegion.h"
+#include "ShardWriter.h"
+#include "dsopt/Dialect/Graph/Constants.h"
+#include "dsopt/Dialect/Graph/Context.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace dsopt;
+
+static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+
+RankedTensorType SequenceWriter::local(Type type, TimeCut cut) const {
+  auto tensor = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape(tensor.getShape());
+  shape[cut.dim] = cut.parts * (cut.length / shards);
+  return RankedTensorType::get(shape, tensor.getElementType());
+}
+
+/// Of the shard among all: [1].
+Value SequenceWriter::numberOf(int64_t shard) {
+  Type i32 = builder.getI32Type();
+  Value rank = graph::rankAlong(Axis::sp, builder, loc, graph::getOrAddContext(forward), i32);
+  Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, i32, mine));
+  return graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, i32, shard));
+}
+
+/// What shard 0 has at `first`, and each further one `step` behind the one before, within bounds.
+Value SequenceWriter::places(int64_t shard, ArrayRef<int32_t> first, int64_t step, int64_t least,
+                             int64_t most) {
+  Type i32 = builder.getI32Type();
+  auto type = RankedTensorType::get({static_cast<int64_t>(first.size())}, i32);
+  auto scalar = [&](int64_t value) { return graph::scalarConstant(builder, loc, i32, value); };
+  Value begin = graph::MulOp::create(builder, loc, numberOf(shard), scalar(step));
+  Value offsets =
+      graph::ConstantOp::create(builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(type, first)));
+  Value all = graph::AddOp::create(builder, loc, offsets, begin);
+  if (least > 0)
+    all = graph::MaxOp::create(builder, loc, all, scalar(least));
+  if (most >= 0)
+    all = graph::MinOp::create(builder, loc, all, scalar(most));
+  return all;
+}
+
+/// Whether a row of a shard is one of those that the whole has, as it broadcasts to `rank` dimensions.
+Value SequenceWriter::validRows(int64_t shard, TimeCut cut, int64_t size, int64_t rank) {
+  int64_t own = cut.length / shards, part = size / cut.parts;
+  SmallVector<int32_t> first;
+  for (int64_t i = 0; i < cut.parts * own; ++i)
+    first.push_back(i % own);
+  Value positions = places(shard, first, own, 0, -1);
+  Type i32 = builder.getI32Type();
+  Value begins = graph::LessEqualOp::create(builder, loc, graph::scalarConstant(builder, loc, i32, cut.begin),
+                                            positions);
+  Value ends = graph::LessOp::create(builder, loc, positions,
+                                     graph::scalarConstant(builder, loc, i32, cut.begin + part));
+  Value valid = graph::AndOp::create(builder, loc, begins, ends);
+  SmallVector<int64_t> shape(rank, 1);
+  shape[cut.dim] = first.size();
+  return graph::ReshapeOp::create(builder, loc, RankedTensorType::get(shape, builder.getI1Type()), valid);
+}
+
+SequenceWriter::Shards SequenceWriter::shareWhole(Value value, dist::AxesAttr over) {
+  Shards &each = shared[{value, block}];
+  if (each.empty()) {
+    auto all = dist::SharedOp::create(builder, loc, SmallVector<Type>(mine, value.getType()), value, over);
+    each.assign(all.getShards().begin(), all.getShards().end());
+  }
+  return each;
+}
+
+/// The rows of each shard of a whole value; rows that it does not have are others of it.
+SequenceWriter::Shards SequenceWriter::sliceWhole(Value value, TimeCut cut, bool isTrained,
+                                                  dist::AxesAttr over) {
+  auto &known = slices[{value.getAsOpaquePointer(), {cut.dim, cut.parts, cut.begin, cut.length}}];
+  for (auto &[where, each] : known)
+    if (where == block)
+      return each;
+  RankedTensorType type = typeOf(value);
+  Shards each;
+  if (auto constant = value.getDefiningOp<graph::ConstantOp>())
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue())) {
+      Value same =
+          graph::ConstantOp::create(builder, loc, cast<ElementsAttr>(splat.resizeSplat(local(type, cut))));
+      each.assign(mine, same);
+    }
+  if (each.empty()) {
+    Shards whole = isTrained ? shareWhole(value, over) : Shards(mine, value);
+    int64_t part = type.getDimSize(cut.dim) / cut.parts, own = cut.length / shards;
+    bool isRange = part != cut.length;
+    // Of a range the rows at its ends stand for those behind them.
+    for (int64_t shard = 0; shard < mine; ++shard) {
+      Value taken = whole[shard];
+      SmallVector<int32_t> first;
+      if (!isRange) {
+        for (int64_t i = 0; i < cut.parts * own; ++i)
+          first.push_back(i / own * part + i % own);
+        taken = graph::GatherOp::create(builder, loc, taken, places(shard, first, own, 0, -1), cut.dim,
+                                        IntegerAttr());
+      } else {
+        for (int64_t i = 0; i < own; ++i)
+          first.push_back(i - cut.begin);
+        Value within = places(shard, first, own, 0, part - 1);
+        within = graph::MaxOp::create(builder, loc, within,
+                                      graph::scalarConstant(builder, loc, builder.getI32Type(), 0));
+        SmallVector<int32_t> parts;
+        for (int64_t i = 0; i < cut.parts * own; ++i)
+          parts.push_back(i / own * part);
+        auto grid = RankedTensorType::get({cut.parts, own}, builder.getI32Type());
+        Value row = graph::ReshapeOp::create(builder, loc,
+                                             RankedTensorType::get({1, own}, builder.getI32Type()), within);
+        Value offsets = graph::ConstantOp::create(
+            builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(grid, ArrayRef<int32_t>(parts))));
+        Value all = graph::AddOp::create(builder, loc, offsets, row);
+        all = graph::ReshapeOp::create(builder, loc,
+                                       RankedTensorType::get({cut.parts * own}, builder.getI32Type()), all);
+        taken = graph::GatherOp::create(builder, loc, taken, all, cut.dim, IntegerAttr());
+      }
+      each.push_back(taken);
+    }
+  }
+  known.push_back({block, each});
+  return each;
+}
+
+/// The whole of a value that is cut.
+Value SequenceWriter::gather(Value value) {
+  if (Value known = gathered.lookup({value, block}))
+    return known;
+  TimeCut cut = *region.cutOf(value);
+  // What repeats heads is repeated behind.
+  if (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
+    if (std::optional<SharedHeads> heads = headsOf(reshape); heads && region.cutOf(heads->heads)) {
+      IRMapping mapping;
+      mapping.map(heads->heads, gather(heads->heads));
+      builder.clone(*reshape.getInput().getDefiningOp(), mapping);
+      return gathered[{value, block}] = builder.clone(*reshape, mapping)->getResult(0);
+    }
+  RankedTensorType type = typeOf(value);
+  Type element = type.getElementType();
+  int64_t own = cut.length / shards, dim = cut.dim;
+  // Positions first, and then what the value has of each: shards lie one behind the other.
+  auto reshape = [&](Value from, ArrayRef<int64_t> shape) -> Value {
+    auto to = RankedTensorType::get(shape, element);
+    return from.getType() == to ? from : graph::ReshapeOp::create(builder, loc, to, from).getResult();
+  };
+  ArrayRef<int64_t> shape = type.getShape();
+  SmallVector<int64_t> apart(shape.take_front(dim));
+  apart.append({cut.parts, own});
+  llvm::append_range(apart, shape.drop_front(dim + 1));
+  SmallVector<int64_t> perm{dim + 1}, back;
+  for (int64_t i = 0; i < int64_t(apart.size()); ++i)
+    if (i != dim + 1)
+      perm.push_back(i);
+  back.resize(perm.size());
+  for (auto [to, from] : llvm::enumerate(perm))
+    back[from] = to;
+  Shards rows;
+  for (Value shard : values.lookup(value))
+    rows.push_back(graph::TransposeOp::create(builder, loc, reshape(shard, apart), perm));
+  Value own_ = rows.size() == 1 ? rows[0] : graph::ConcatOp::create(builder, loc, rows, 0).getResult();
+  SmallVector<int64_t> all(typeOf(own_).getShape());
+  all[0] = cut.length;
+  Value positions = dist::AllGatherOp::create(builder, loc, RankedTensorType::get(all, element), own_, axes);
+  Value placed = graph::TransposeOp::create(builder, loc, positions, back);
+  SmallVector<int64_t> complete(shape);
+  complete[dim] = cut.parts * cut.length;
+  int64_t part = shape[dim] / cut.parts;
+  if (part != cut.length) {
+    // The rows that the value has of them.
+    SmallVector<int64_t> starts(apart.size(), 0), sizes(typeOf(placed).getShape()), steps(apart.size(), 1);
+    starts[dim + 1] = cut.begin;
+    sizes[dim + 1] = part;
+    placed = graph::SliceOp::create(builder, loc, placed, starts, sizes, steps);
+  }
+  return gathered[{value, block}] = reshape(placed, shape);
+}
+
+/// The value, whose gradient counts on the first rank alone.
+Value SequenceWriter::once(Value value) {
+  if (axes.getParts().empty())
+    return value;
+  Value &result = counted[{value, block}];
+  if (result)
+    return result;
+  Type i32 = builder.getI32Type();
+  Value rank = graph::rankAlong(Axis::sp, builder, loc, graph::getOrAddContext(forward), i32);
+  Value isFirst = graph::EqualOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, i32, 0));
+  SmallVector<int64_t> ones(typeOf(value).getRank(), 1);
+  isFirst = graph::ReshapeOp::create(builder, loc, RankedTensorType::get(ones, builder.getI1Type()), isFirst);
+  return result = graph::WhereOp::create(builder, loc, isFirst, value,
+                                         graph::StopGradientOp::create(builder, loc, value).getResult());
+}
+
+/// What each shard takes for an operand.
+SequenceWriter::Shards SequenceWriter::operandOf(Operation *op, Value value) {
+  std::optional<TimeCut> wanted = region.cutOf(op, value), known = region.cutOf(value);
+  if (wanted && known && *wanted == *known)
+    return values.lookup(value);
+  Value whole = known ? gather(value) : wholeOf(value);
+  // Gradients of parameters are added over all that buckets are cut over, those of what was gathered as that
+  // says.
+  dist::AxesAttr over = known || region.isWeight(value) ? alone : axes;
+  if (wanted)
+    return sliceWhole(whole, *wanted, isTrained(value), over);
+  return isTrained(value) ? shareWhole(whole, over) : Shards(mine, whole);
+}
+
+void SequenceWriter::setPositions(Operation *copy, Operation *whole, int64_t shard) {
+  if (auto constant = dyn_cast<graph::ConstantOp>(copy))
+    return;
+  if (auto slice = dyn_cast<graph::SliceOp>(copy)) {
+    TimeCut cut = *region.cutOf(whole, whole->getOperand(0));
+    SmallVector<int64_t> starts(slice.getStarts());
+    starts[cut.dim] = 0;
+    slice.setStarts(starts);
+    slice.setSizes(typeOf(slice.getResult()).getShape());
+  } else if (auto attention = dyn_cast<graph::AttentionOp>(copy); attention && attention.getCausal()) {
+    auto original = cast<graph::AttentionOp>(whole);
+    TimeCut cut = *region.cutOf(whole, original.getQ());
+    int64_t rows = typeOf(original.getQ()).getDimSize(2), columns = typeOf(original.getK()).getDimSize(2),
+            own = cut.length / shards;
+    int64_t begin = original.getBegin().value_or(columns - rows) - cut.begin;
+    attention.setBegin(begin + shard * own);
+    attention.setStep(mine * own);
+  } else if (auto dropout = dyn_cast<graph::DropoutOp>(copy)) {
+    TimeCut cut = *region.cutOf(whole, whole->getResult(0));
+    RankedTensorType type = typeOf(whole->getResult(0));
+    int64_t inner = 1, own = cut.length / shards;
+    for (int64_t size : type.getShape().drop_front(cut.dim + 1))
+      inner *= size;
+    if (std::optional<graph::RunsAttr> runs = dropout.getRuns()) {
+      if (runs->getLength() >= cut.length * inner) {
+        // Runs of positions.
+        dropout.setBegin(dropout.getBegin() / shards);
+        dropout.setRunsAttr(graph::RunsAttr::get(builder.getContext(), runs->getLength() / shards,
+                                                 runs->getStride() / shards, runs->getStep() / shards));
+      } else {
+        inner = inner / runs->getLength() * runs->getStride();
+      }
+    }
+    dropout.setTimeRunsAttr(
+        graph::RunsAttr::get(builder.getContext(), own * inner, cut.length * inner, mine * own * inner));
+    dropout.setTimeBegin(shard * own * inner);
+  }
+}
+
+void SequenceWriter::writeCut(Operation *op) {
+  if (auto attention = dyn_cast<graph::AttentionOp>(op); attention && exchanges && canExchange(attention))
+    return writeExchanged(attention);
+  SmallVector<Shards> operands =
+      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return operandOf(op, operand); });
+  Shards pieces;
+  for (int64_t shard = 0; shard < mine; ++shard) {
+    if (region.sums(op))
+      for (auto [value, each] : llvm::zip_equal(op->getOperands(), operands))
+        if (std::optional<TimeCut> cut = region.cutOf(op, value)) {
+          RankedTensorType type = typeOf(value);
+          // Rows that mean nothing count nothing.
+          if (type.getDimSize(cut->dim) != cut->parts * cut->length)
+            each[shard] = graph::WhereOp::create(
+                builder, loc, validRows(shard, *cut, type.getDimSize(cut->dim), type.getRank()), each[shard],
+                graph::scalarConstant(builder, loc, type.getElementType(), 0));
+        }
+    Operation *copy = builder.clone(*op);
+    for (auto [operand, each] : llvm::zip_equal(copy->getOpOperands(), operands))
+      operand.set(each[shard]);
+    if (region.sums(op)) {
+      pieces.push_back(copy->getResult(0));
+      continue;
+    }
+    for (auto [result, own] : llvm::zip_equal(op->getResults(), copy->getResults())) {
+      own.setType(local(result.getType(), *region.cutOf(op, result)));
+      values[result].push_back(own);
+    }
+    setPositions(copy, op, shard);
+  }
+  if (pieces.empty())
+    return;
+  Value sum = addPieces(builder, loc, pieces, axes);
+  sums[op->getResult(0)] = sum;
+}
+
+/// Each row is of one shard: the others have zeros of it.
+void SequenceWriter::writeTaken(graph::SliceOp op) {
+  TimeCut cut = *region.cutOf(op.getInput());
+  RankedTensorType type = op.getType();
+  int64_t own = cut.length / shards, taken = type.getDimSize(cut.dim);
+  SmallVector<int32_t> first;
+  for (int64_t i = 0; i < taken; ++i)
+    first.push_back(op.getStarts()[cut.dim] + cut.begin + i);
+  Type i32 = builder.getI32Type();
+  SmallVector<int64_t> starts(op.getStarts()), sizes(type.getShape()), steps(op.getSteps()),
+      spread(type.getRank(), 1);
+  starts[cut.dim] = 0;
+  sizes[cut.dim] = own;
+  spread[cut.dim] = taken;
+  Shards pieces;
+  for (auto [shard, rows] : llvm::enumerate(values.lookup(op.getInput()))) {
+    Value local = places(shard, first, -own, 0, -1);
+    Value zero = graph::scalarConstant(builder, loc, i32, 0);
+    Value has = graph::AndOp::create(
+        builder, loc, graph::LessEqualOp::create(builder, loc, zero, local),
+        graph::LessOp::create(builder, loc, local, graph::scalarConstant(builder, loc, i32, own)));
+    Value index = graph::WhereOp::create(builder, loc, has, local, zero);
+    Value all = graph::SliceOp::create(builder, loc, rows, starts, sizes, steps);
+    Value some = graph::GatherOp::create(builder, loc, all, index, cut.dim, IntegerAttr());
+    Value mask =
+        graph::ReshapeOp::create(builder, loc, RankedTensorType::get(spread, builder.getI1Type()), has);
+    pieces.push_back(graph::WhereOp::create(builder, loc, mask, some,
+                                            graph::scalarConstant(builder, loc, type.getElementType(), 0)));
+  }
+  sums[op.getResult()] = addPieces(builder, loc, pieces, axes);
+}
+
+/// What every rank computes alike counts on one of them.
+void SequenceWriter::writeWhole(Operation *op) {
+  if (isa<graph::ReadOp>(op) ||
+      llvm::any_of(op->getResults(), [&](Value result) { return region.isWeight(result); }))
+    return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    Value value = operand.get();
+    bool isCut = region.cutOf(value).has_value();
+    value = isCut ? gather(value) : wholeOf(value);
+    bool isEnd = op->hasTrait<OpTrait::IsTerminator>();
+    if (!isEnd && isTrained(operand.get()) && (isCut || region.isWeight(operand.get())))
+      value = once(value);
+    operand.set(value);
+  }
+}
+
+void SequenceWriter::write() {
+  SmallVector<Operation *> ops, gone;
+  for (Operation &op : forward.front())
+    ops.push_back(&op);
+  for (Operation *op : ops) {
+    Operation *before = op->getPrevNode();
+    builder.setInsertionPoint(op);
+    loc = op->getLoc();
+    block = op->getAttr(graph::kBlockAttr);
+    if (region.isCut(op)) {
+      writeCut(op);
+      gone.push_back(op);
+    } else if (region.takesRows(op)) {
+      writeTaken(cast<graph::SliceOp>(op));
+      gone.push_back(op);
+    } else {
+      writeWhole(op);
+    }
+    if (block)
+      for (Operation *made = before ? before->getNextNode() : &forward.front().front(); made != op;
+           made = made->getNextNode())
+        made->setAttr(graph::kBlockAttr, block);
+  }
+  for (Operation *op : llvm::reverse(gone))
+    op->erase();
+}
+

@@ -1,0 +1,79 @@
+//===- SequenceWriter.h - a region as its sequence shards -------*- C++ -*-===//
+//
+// What a SequenceRegion found becomes one copy for each shard of a rank. Private to this folder.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEWRITER_H
+#define DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEWRITER_H
+
+#include "SequenceRegion.h"
+#include "dsopt/Dialect/Dist/Dist.h"
+
+#include <map>
+
+namespace dsopt {
+
+class SequenceWriter {
+public:
+  SequenceWriter(mlir::func::FuncOp forward, const SequenceRegion &region, int64_t shards, int64_t ranks,
+                 bool exchanges)
+      : forward(forward), region(region), builder(forward.getContext()), shards(shards),
+        ranks(ranks),
+        mine(shards / ranks), exchanges(exchanges) {
+    llvm::SmallVector<AxisPart> parts;
+    if (ranks > 1)
+      parts.push_back({Axis::sp});
+    axes = dist::AxesAttr::get(forward.getContext(), parts);
+    alone = dist::AxesAttr::get(forward.getContext(), {});
+  }
+  void write();
+
+private:
+  using Shards = llvm::SmallVector<mlir::Value, 4>;
+  using ByBlock = std::pair<mlir::Value, mlir::Attribute>;
+  void writeCut(mlir::Operation *op);
+  void writeTaken(graph::SliceOp op);
+  bool canExchange(graph::AttentionOp op) const;
+  void writeExchanged(graph::AttentionOp op);
+  Shards toHeads(mlir::Value value);
+  Shards exchangeToHeads(const Shards &each);
+  Shards toPositions(const Shards &each);
+  mlir::Value maskOf(mlir::Value mask, int64_t shard, int64_t rows, int64_t heads, int64_t first, int64_t own);
+  void writeWhole(mlir::Operation *op);
+  Shards operandOf(mlir::Operation *op, mlir::Value value);
+  Shards shareWhole(mlir::Value value, dist::AxesAttr over);
+  Shards sliceWhole(mlir::Value value, TimeCut cut, bool isTrained, dist::AxesAttr over);
+  mlir::Value gather(mlir::Value value);
+  mlir::Value wholeOf(mlir::Value value) const {
+    auto sum = sums.find(value);
+    return sum == sums.end() ? value : sum->second;
+  }
+  mlir::Value once(mlir::Value value);
+  mlir::Value numberOf(int64_t shard);
+  mlir::Value places(int64_t shard, llvm::ArrayRef<int32_t> first, int64_t step, int64_t least, int64_t most);
+  mlir::Value validRows(int64_t shard, TimeCut cut, int64_t size, int64_t rank);
+  mlir::RankedTensorType local(mlir::Type type, TimeCut cut) const;
+  void setPositions(mlir::Operation *copy, mlir::Operation *whole, int64_t shard);
+  bool isTrained(mlir::Value value) const {
+    return !region.isFree(value) && llvm::isa<mlir::FloatType>(mlir::getElementTypeOrSelf(value.getType()));
+  }
+
+  mlir::func::FuncOp forward;
+  const SequenceRegion &region;
+  mlir::OpBuilder builder;
+  int64_t shards, ranks, mine; ///< in all, and of a rank
+  bool exchanges;              ///< positions for heads, where attention has enough of them
+  dist::AxesAttr axes, alone;
+  mlir::Location loc = builder.getUnknownLoc();
+  mlir::Attribute block; ///< that operations are written for
+  llvm::DenseMap<mlir::Value, Shards> values;
+  llvm::DenseMap<ByBlock, Shards> shared;
+  llvm::DenseMap<ByBlock, mlir::Value> gathered, counted;
+  llvm::DenseMap<mlir::Value, mlir::Value> sums; ///< what whole results of operations that are cut have become
+  std::map<std::pair<void *, std::array<int64_t, 4>>, llvm::SmallVector<std::pair<mlir::Attribute, Shards>>> slices;
+};
+
+} // namespace dsopt
+
+#endif // DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEWRITER_H

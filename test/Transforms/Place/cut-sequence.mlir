@@ -1,0 +1,98 @@
+// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=gather" | FileCheck %s
+// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=4 ranks=1 method=gather" | FileCheck %s --check-prefix=ALONE
+// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=ulysses" | FileCheck %s --check-prefix=HEADS
+// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=1" | FileCheck %s --check-prefix=WHOLE
+
+// Rows of queries stay with a rank, keys are gathered, their positions first. Inputs are taken in slices,
+// whole parameters are shared, a sum over all positions is added. Rows know which columns they read.
+
+// CHECK-LABEL: module @attention
+// CHECK: [[RANK:%.*]] = graph.slice %arg1 {{.*}}starts = array<i64: 6>
+// CHECK: [[X:%.*]] = graph.gather %arg0, {{.*}}{axis = 2 : i64, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<4xi32>) -> tensor<1x2x4x4xf32>
+// CHECK: [[W:%.*]] = dist.shared {{.*}} over [] {graph.block = 0 : i64} : tensor<4x4xf32> 1
+// CHECK: [[Q:%.*]] = graph.matmul [[X]], [[W]] {{.*}}-> tensor<1x2x4x4xf32>
+// CHECK: [[T:%.*]] = graph.transpose {{.*}}-> tensor<4x1x2x1x4xf32>
+// CHECK: [[G:%.*]] = dist.all_gather [[T]] over [sp] {graph.block = 0 : i64} : tensor<4x1x2x1x4xf32> to tensor<8x1x2x1x4xf32>
+// CHECK: [[K:%.*]] = graph.reshape {{.*}}-> tensor<1x2x8x4xf32>
+// CHECK: [[S:%.*]] = dist.shared [[K]] over [] {{.*}}: tensor<1x2x8x4xf32> 1
+// CHECK: graph.attention [[Q]], [[S]], [[S]] {begin = 0 : i64, causal, graph.block = 0 : i64, scale = 5.000000e-01 : f64, step = 4 : i64}
+// CHECK: [[P:%.*]] = graph.reduce_sum {{.*}}(tensor<1x2x4x4xf32>) -> tensor<f32>
+// CHECK: dist.all_reduce [[P]] over [sp]
+
+// Four shards of one rank: nothing moves, and the second begins two rows behind the first.
+// ALONE-LABEL: module @attention
+// ALONE: dist.all_gather {{.*}} over [] {{.*}} : tensor<8x1x2x1x4xf32> to tensor<8x1x2x1x4xf32>
+// ALONE: graph.attention {{.*}}begin = 0 : i64, {{.*}}step = 8 : i64
+// ALONE: graph.attention {{.*}}begin = 2 : i64, {{.*}}step = 8 : i64
+// ALONE: graph.tree_add
+// ALONE: graph.tree_add
+// ALONE: graph.tree_add
+// ALONE-NOT: over [sp]
+
+// One of two heads, and all positions: rows of one sequence shard after the other.
+// HEADS-LABEL: module @attention
+// HEADS: dist.all_to_all {{.*}} over [sp] {graph.block = 0 : i64} : tensor<8x1x1x4xf32>
+// HEADS: graph.attention {{.*}}begin = 0 : i64, causal, graph.block = 0 : i64, scale = 5.000000e-01 : f64, whole_heads = 2 : i64} : (tensor<1x1x4x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>)
+// HEADS: graph.attention {{.*}}begin = 4 : i64
+// HEADS: dist.all_to_all {{.*}} over [sp] {graph.block = 0 : i64} : tensor<8x1x1x4xf32>
+// HEADS-NOT: all_gather
+
+// WHOLE-LABEL: module @attention
+// WHOLE-NOT: dist.
+module @attention {
+  graph.parameter @w : tensor<4x4xf32> from "m" at 0 bytes 64
+  func.func @forward(%x: tensor<1x2x8x4xf32>) -> tensor<f32> {
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4x4xf32>
+    %q = graph.matmul %x, %w {graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<4x4xf32>) -> tensor<1x2x8x4xf32>
+    %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64, causal, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> (tensor<1x2x8x4xf32>, tensor<1x2x8xf32>)
+    %loss = graph.reduce_sum %a {axes = array<i64: 0, 1, 2, 3>, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// A shifted loss: shards have all rows, of which those that the slice leaves out count nothing. What it is
+// compared with is taken at the same places, within bounds.
+// CHECK-LABEL: module @shifted
+// CHECK: graph.attention
+// CHECK: [[D:%.*]] = graph.sub {{.*}}-> tensor<1x1x4x2xf32>
+// CHECK: [[Z:%.*]] = graph.where {{.*}}, [[D]], {{.*}}-> tensor<1x1x4x2xf32>
+// CHECK: graph.reduce_sum [[Z]]
+module @shifted {
+  graph.parameter @w : tensor<2x2xf32> from "m" at 0 bytes 16
+  func.func @forward(%x: tensor<1x1x8x2xf32>, %y: tensor<1x1x7x2xf32>) -> tensor<f32> {
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<2x2xf32>
+    %q = graph.matmul %x, %w {graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<2x2xf32>) -> tensor<1x1x8x2xf32>
+    %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>) -> (tensor<1x1x8x2xf32>, tensor<1x1x8xf32>)
+    %s = graph.slice %a {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 1, 1, 7, 2>, steps = array<i64: 1, 1, 1, 1>, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>) -> tensor<1x1x7x2xf32>
+    %d = graph.sub %s, %y {graph.block = 0 : i64} : (tensor<1x1x7x2xf32>, tensor<1x1x7x2xf32>) -> tensor<1x1x7x2xf32>
+    %loss = graph.reduce_sum %d {axes = array<i64: 0, 1, 2, 3>, graph.block = 0 : i64} : (tensor<1x1x7x2xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// One row is of one shard, the others have zeros of it; what all ranks compute of it counts on the first.
+// CHECK-LABEL: module @row
+// CHECK: [[A:%.*]], %{{.*}} = graph.attention
+// CHECK: [[R:%.*]] = graph.gather [[A]], {{.*}}-> tensor<1x1x1x2xf32>
+// CHECK: [[O:%.*]] = graph.where {{.*}}, [[R]],
+// CHECK: [[S:%.*]] = dist.all_reduce [[O]] over [sp]
+// CHECK: [[W:%.*]] = graph.where {{.*}}, [[V:%.*]], {{%.*}} {graph.block = 0 : i64} : (tensor<1x1xi1>, tensor<2x2xf32>, tensor<2x2xf32>)
+// CHECK: graph.matmul [[S]], [[W]]
+module @row {
+  graph.parameter @w : tensor<2x2xf32> from "m" at 0 bytes 16
+  graph.parameter @v : tensor<2x2xf32> from "m" at 16 bytes 16
+  func.func @forward(%x: tensor<1x1x8x2xf32>) -> tensor<f32> {
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<2x2xf32>
+    %q = graph.matmul %x, %w {graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<2x2xf32>) -> tensor<1x1x8x2xf32>
+    %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>) -> (tensor<1x1x8x2xf32>, tensor<1x1x8xf32>)
+    %s = graph.slice %a {starts = array<i64: 0, 0, 5, 0>, sizes = array<i64: 1, 1, 1, 2>, steps = array<i64: 1, 1, 1, 1>, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>) -> tensor<1x1x1x2xf32>
+    %v = graph.read @v {graph.block = 0 : i64} : tensor<2x2xf32>
+    %h = graph.matmul %s, %v {graph.block = 0 : i64} : (tensor<1x1x1x2xf32>, tensor<2x2xf32>) -> tensor<1x1x1x2xf32>
+    %loss = graph.reduce_sum %h {axes = array<i64: 0, 1, 2, 3>, graph.block = 0 : i64} : (tensor<1x1x1x2xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
