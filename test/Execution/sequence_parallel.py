@@ -3,12 +3,11 @@ parallelism; a run resumed at another degree; what counts once; and losses besid
 
 usage: sequence_parallel.py DSOPT
 """
+import json
 import os
 import re
 import sys
 import tempfile
-
-import numpy as np
 
 from runs import MPIRUN, check, execute, model, relative, train
 
@@ -88,6 +87,24 @@ def forward_alone():
     print(f"evaluated: {losses.pop()}", flush=True)
 
 
+def planned():
+    """What travels between sequence shards is listed by kind, and what the traffic counts."""
+    path, _ = model("gpt2-tiny")
+    for words in (["-sp=2"], ["-sp=4", "-micro-batches=3"], ["-sp=2", "-tp=2"], ["-sp=2", "-dp=2", "-pp=2", "-zero=3"]):
+        whole = json.loads(execute([dsopt, path, *words, "-plan=json"]).stdout)
+        text, layout = execute([dsopt, path, *words, "-plan=sharding"]).stdout, whole["layout"]
+        ranks = len(whole["ranks"]) / layout["pp"]
+        for axis, traffic in (("sp", "sequence_parallel"), ("tp", "tensor_parallel")):
+            listed = [one for one in whole["sharding"]["collectives"] if one["axes"] == [axis]]
+            sent = sum(rank["traffic"].get(traffic, 0) for rank in whole["ranks"]) / ranks
+            check(sum(one["bytes"] for one in listed) == sent and (sent > 0) == (layout[axis] > 1), f"{words}: {listed}, sent {sent}")
+            check(sent == 0 or f"a rank sends {int(sent)} bytes along {axis} in a step" in text, f"{words}: {text}")
+        kinds = {one["kind"] for one in whole["sharding"]["collectives"] if one["axes"] == ["sp"]}
+        check(kinds in ({"all_gather", "reduce_scatter", "all_reduce"}, {"all_to_all", "all_reduce"}), f"{words}: {kinds}")
+        check(f"sequence shards  {layout['sp']} over {layout['sp']} ranks" in text, f"{words}: {text}")
+    print("planned: what is sent", flush=True)
+
+
 def refused():
     """Each in one line."""
     path, data = model("gpt2-tiny")
@@ -110,4 +127,5 @@ others()
 norms()
 resumed()
 forward_alone()
+planned()
 refused()
