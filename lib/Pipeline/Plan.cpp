@@ -31,7 +31,7 @@ struct Plan {
 
   ModuleOp module;
   SmallVector<ProgramOp> programs; ///< of a step
-  int64_t dp, tp, M, V, threads, parameters = 0;
+  int64_t dp, sp, tp, M, V, threads, parameters = 0;
   int64_t tiles = 0, largestTile = 0; ///< of weights that are cut; elements
   int64_t staging = 0;                ///< of -save-async, bytes of each rank
   std::optional<DeviceLimits> device; ///< none for a CPU
@@ -54,6 +54,7 @@ struct Plan {
     int64_t interval = 0, sent[4] = {};
     double mean() const { return double(sent[3] + (interval - 1) * sent[2]) / interval; }
   } local;
+  int64_t ranksOfStage() const { return dp * sp * tp; }
   /// -input=NAME=VALUE, as given; null where none was.
   ArrayAttr bound() const { return dyn_cast_or_null<ArrayAttr>(getOption(module, "input")); }
 };
@@ -97,7 +98,8 @@ static DictionaryAttr liveOf(MemoryOp memory) { return memory ? memory.getLiveAt
 
 Plan::Plan(ModuleOp module, TargetAttr target)
     : module(module), programs(getPrograms(module, ProgramKind::DelayedStep)),
-      dp(dist::getGrid(module).dataParallel()), tp(dist::getGrid(module).size(Axis::tp)),
+      dp(dist::getGrid(module).dataParallel()), sp(dist::getGrid(module).size(Axis::sp)),
+      tp(dist::getGrid(module).size(Axis::tp)),
       M(options::micro_batches(module).value_or(getMicroBatches(getStepPrograms(module)))),
       V(options::reduction_shards(module).value_or(dp)), threads(target.getThreads()) {
   // Where updates lag, nearly all steps are such.
@@ -108,7 +110,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
   if (programs.empty())
     programs = getStepPrograms(module);
   int64_t stage = options::zero(module);
-  zero = std::to_string(dp == 1 ? 0 : stage);
+  zero = std::to_string(dp * sp == 1 ? 0 : stage);
   accumulate = options::accumulate(module).value_or(stage < 2 ? "local" : "sharded");
   schedule = options::schedule(module);
   for (auto parameter : module.getOps<graph::ParameterOp>())
@@ -142,7 +144,7 @@ Plan::Plan(ModuleOp module, TargetAttr target)
 
   device = deviceOf(target);
   StepCost cost = estimateStep(module);
-  flops = cost.flops * dp * tp;
+  flops = cost.flops * ranksOfStage();
   bubble = cost.bubble;
   milliseconds = cost.length * 1e3;
   exposed = (cost.moving - cost.length) * 1e3;
@@ -165,7 +167,7 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
     json.attributeObject("layout", [&] {
       json.attribute("pp", (int64_t)plan.programs.size());
       json.attribute("dp", plan.dp);
-      json.attribute("sp", 1);
+      json.attribute("sp", plan.sp);
       json.attribute("tp", plan.tp);
       json.attribute("ep", 1);
       json.attribute("zero", std::stoi(plan.zero));
@@ -191,9 +193,9 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
     json.attributeArray("ranks", [&] {
       for (auto [stage, op] : llvm::enumerate(plan.programs)) {
         ProgramOp program = op;
-        for (int64_t r = 0; r < plan.dp * plan.tp; ++r)
+        for (int64_t r = 0; r < plan.ranksOfStage(); ++r)
           json.object([&, stage = stage] {
-            json.attribute("rank", (int64_t)stage * plan.dp * plan.tp + r);
+            json.attribute("rank", (int64_t)stage * plan.ranksOfStage() + r);
             json.attribute("stage", (int64_t)stage);
             json.attributeArray("blocks", [&] {
               for (auto [first, last] : program.getChunks())
@@ -295,8 +297,9 @@ public:
 
   void print() {
     size_t stages = plan.programs.size(), most = (columns - kPlanLabel) / kCell;
-    line("layout", llvm::formatv("{0} x {1}{2}, zero {3}, {4}", counted(stages, "stage"),
+    line("layout", llvm::formatv("{0} x {1}{2}{3}, zero {4}, {5}", counted(stages, "stage"),
                                  counted(plan.dp, "data-parallel rank"),
+                                 plan.sp > 1 ? " x " + counted(plan.sp, "sequence-parallel rank") : "",
                                  plan.tp > 1 ? " x " + counted(plan.tp, "tensor-parallel rank") : "",
                                  plan.zero, plan.schedule));
     line("batch",
@@ -405,7 +408,8 @@ private:
   void printStages(ArrayRef<ProgramOp> programs, size_t first) {
     size_t count = programs.size();
     row("stage", count, [&](size_t i) { return std::to_string(first + i); });
-    row("ranks", count, [&](size_t i) { return range((first + i) * plan.dp * plan.tp, plan.dp * plan.tp); });
+    row("ranks", count,
+        [&](size_t i) { return range((first + i) * plan.ranksOfStage(), plan.ranksOfStage()); });
     size_t most = 0;
     for (ProgramOp program : programs)
       most = std::max(most, program.getChunks().size());

@@ -1,4 +1,4 @@
-//===- ShardingPlan.cpp - what tensor shards cut, and what they send ------===//
+//===- ShardingPlan.cpp - what shards cut, and what they send -------------===//
 
 #include "ShardingPlan.h"
 
@@ -50,50 +50,118 @@ static std::vector<ShardingPlan::Parameter> placedParameters(ModuleOp module) {
   return placed;
 }
 
-/// Sums follow the run that makes their pieces.
-static std::vector<ShardingPlan::Sums> sumsOf(ModuleOp module) {
+using Kind = ShardingPlan::Kind;
+
+static StringRef nameOf(Kind kind) {
+  switch (kind) {
+  case Kind::AllGather:
+    return "all_gather";
+  case Kind::AllReduce:
+    return "all_reduce";
+  case Kind::ReduceScatter:
+    return "reduce_scatter";
+  case Kind::AllToAll:
+    return "all_to_all";
+  }
+  llvm_unreachable("a kind");
+}
+
+static StringRef reasonOf(Kind kind, Phase phase, bool computesAgain) {
+  bool isForward = phase == Phase::F || phase == Phase::E;
+  switch (kind) {
+  case Kind::AllGather:
+    return isForward ? "what is read at all positions" : "gradients of slices, and what is computed again";
+  case Kind::ReduceScatter:
+    return "gradients of what is read at all positions";
+  case Kind::AllToAll:
+    return isForward ? "positions for heads" : "gradients of positions for heads";
+  case Kind::AllReduce:
+    break;
+  }
+  return isForward       ? "pieces of what is summed over the cut"
+         : computesAgain ? "gradients of what all shards read, and what is computed again"
+                         : "gradients of what all shards read";
+}
+
+namespace {
+/// What is known of an exchange of slices once all that is done to them has been seen.
+struct Exchange {
+  exec::PartAttr part;
+  StringRef axes;
+  int64_t bytes = 0;
+  Kind kind = Kind::AllToAll;
+};
+} // namespace
+
+/// The collectives of a program's values, each behind the run that makes what it sends.
+static std::vector<Exchange> exchangesOf(exec::ProgramOp program, ArrayRef<SentBytes> traffic,
+                                         const SymbolTable &symbols) {
+  llvm::DenseMap<Operation *, const SentBytes *> ofValues;
+  for (const SentBytes &sent : traffic)
+    if (exec::isOfValues(sent.kind))
+      ofValues[sent.action] = &sent;
+  std::vector<Exchange> all;
+  llvm::DenseMap<Attribute, size_t> arrived; ///< where exchanged slices lie
+  exec::PartAttr part;
+  for (Operation &action : exec::getSchedule(program).getOps()) {
+    if (auto run = dyn_cast<exec::RunOp>(action))
+      part = getPart(run, symbols.lookup(run.getSegment()));
+    // Slices that are added are of a sum, which may be gathered.
+    if (auto add = dyn_cast<exec::AddOp>(action))
+      if (auto found = arrived.find(add.getTarget().getBuffer()); found != arrived.end())
+        all[found->second].kind = Kind::ReduceScatter;
+    const SentBytes *sent = ofValues.lookup(&action);
+    if (!sent || !part)
+      continue;
+    auto gather = dyn_cast<exec::GatherOp>(action);
+    if (gather)
+      if (auto found = arrived.find(gather.getSlice().getBuffer()); found != arrived.end()) {
+        all[found->second].kind = Kind::AllReduce;
+        all[found->second].bytes += sent->bytes;
+        continue;
+      }
+    if (!gather)
+      arrived[cast<exec::AllToAllOp>(action).getTarget().getBuffer()] = all.size();
+    all.push_back({part, sent->over.getValue(), sent->bytes, gather ? Kind::AllGather : Kind::AllToAll});
+  }
+  return all;
+}
+
+static std::vector<ShardingPlan::Collectives> collectivesOf(ModuleOp module) {
   SmallVector<exec::ProgramOp> programs = exec::getStepPrograms(module);
   bool computesAgain = options::recompute(module) != "none";
   SymbolTable symbols(module);
-  std::map<std::pair<int64_t, Phase>, ShardingPlan::Sums> found;
-  for (auto [program, traffic] : llvm::zip_equal(programs, collectTraffic(module, programs))) {
-    llvm::DenseMap<Operation *, int64_t> bytes;
-    for (const SentBytes &sent : traffic)
-      if (exec::isOfValues(sent.kind))
-        bytes[sent.action] = sent.bytes;
-    exec::PartAttr part;
-    for (Operation &action : exec::getSchedule(program).getOps()) {
-      if (auto run = dyn_cast<exec::RunOp>(action))
-        part = getPart(run, symbols.lookup(run.getSegment()));
-      auto sent = bytes.find(&action);
-      if (sent == bytes.end() || !part)
-        continue;
-      ShardingPlan::Sums &sums = found[{part.getBlock(), part.getPhase()}];
-      sums.block = part.getBlock();
-      sums.phase = part.getPhase();
-      // Slices are exchanged, and then gathered.
-      sums.calls += isa<exec::GatherOp>(action);
-      sums.bytes += sent->second;
-      sums.reason = part.getPhase() == Phase::F || part.getPhase() == Phase::E
-                        ? "pieces of what is summed over the cut"
-                    : computesAgain ? "gradients of what all shards read, and what is computed again"
-                                    : "gradients of what all shards read";
+  std::map<std::tuple<int64_t, Phase, std::string, Kind>, ShardingPlan::Collectives> found;
+  for (auto [program, traffic] : llvm::zip_equal(programs, collectTraffic(module, programs)))
+    for (const Exchange &exchange : exchangesOf(program, traffic, symbols)) {
+      int64_t block = exchange.part.getBlock();
+      Phase phase = exchange.part.getPhase();
+      ShardingPlan::Collectives &one = found[{block, phase, exchange.axes.str(), exchange.kind}];
+      one.block = block;
+      one.phase = phase;
+      one.kind = exchange.kind;
+      one.axes = exchange.axes.str();
+      ++one.calls;
+      one.bytes += exchange.bytes;
+      one.reason = reasonOf(exchange.kind, phase, computesAgain);
     }
-  }
-  std::vector<ShardingPlan::Sums> all;
-  for (auto &[key, sums] : found)
-    all.push_back(sums);
+  std::vector<ShardingPlan::Collectives> all;
+  for (auto &[key, one] : found)
+    all.push_back(one);
   return all;
 }
 
 std::optional<ShardingPlan> dsopt::collectSharding(ModuleOp module) {
   ShardingPlan plan;
-  plan.ranks = dist::getGrid(module).size(Axis::tp);
+  Grid grid = dist::getGrid(module);
+  plan.ranks = grid.size(Axis::tp);
   plan.shards = options::tensor_shards(module).value_or(plan.ranks);
-  if (plan.shards < 2)
+  plan.sequenceRanks = grid.size(Axis::sp);
+  plan.sequenceShards = options::sequence_shards(module).value_or(plan.sequenceRanks);
+  if (plan.shards < 2 && plan.sequenceShards < 2)
     return std::nullopt;
   plan.parameters = placedParameters(module);
-  plan.sums = sumsOf(module);
+  plan.collectives = collectivesOf(module);
   auto milliseconds = [&](StringRef name, std::optional<double> &value) {
     if (auto picoseconds = module->getAttrOfType<IntegerAttr>(name))
       value = picoseconds.getInt() / 1e9 * options::micro_batches(module).value_or(1);
@@ -104,9 +172,7 @@ std::optional<ShardingPlan> dsopt::collectSharding(ModuleOp module) {
 }
 
 void dsopt::writeSharding(const ShardingPlan &plan, llvm::json::OStream &json) {
-  auto axes = [&] {
-    json.attributeArray("axes", [&] { json.value(kAxisNames[static_cast<size_t>(Axis::tp)]); });
-  };
+  auto axes = [&](StringRef name) { json.attributeArray("axes", [&] { json.value(name); }); };
   json.object([&] {
     json.attributeArray("parameters", [&] {
       for (const ShardingPlan::Parameter &parameter : plan.parameters)
@@ -119,7 +185,7 @@ void dsopt::writeSharding(const ShardingPlan &plan, llvm::json::OStream &json) {
           if (parameter.seenDim) {
             json.attributeObject("cut", [&] {
               json.attribute("dim", *parameter.seenDim);
-              axes();
+              axes(kAxisNames[static_cast<size_t>(Axis::tp)]);
             });
             return;
           }
@@ -129,15 +195,15 @@ void dsopt::writeSharding(const ShardingPlan &plan, llvm::json::OStream &json) {
         });
     });
     json.attributeArray("collectives", [&] {
-      for (const ShardingPlan::Sums &sums : plan.sums)
+      for (const ShardingPlan::Collectives &one : plan.collectives)
         json.object([&] {
-          json.attribute("kind", "all_reduce");
-          axes();
-          json.attribute("calls", sums.calls);
-          json.attribute("bytes", sums.bytes);
-          json.attribute("block", sums.block);
-          json.attribute("phase", stringifyPhase(sums.phase));
-          json.attribute("reason", sums.reason);
+          json.attribute("kind", nameOf(one.kind));
+          axes(one.axes);
+          json.attribute("calls", one.calls);
+          json.attribute("bytes", one.bytes);
+          json.attribute("block", one.block);
+          json.attribute("phase", stringifyPhase(one.phase));
+          json.attribute("reason", one.reason);
         });
     });
     if (plan.cost && plan.bound) {
@@ -171,29 +237,39 @@ static void printParameters(const ShardingPlan &plan, llvm::raw_ostream &out) {
                        all - cut + cut / plan.ranks);
 }
 
-static void printSums(const ShardingPlan &plan, llvm::raw_ostream &out) {
-  if (plan.sums.empty())
+static void printCollectives(const ShardingPlan &plan, llvm::raw_ostream &out) {
+  if (plan.collectives.empty())
     return;
-  out << "\nblock  phase  sums        bytes a step  why\n";
-  int64_t bytes = 0;
-  for (const ShardingPlan::Sums &one : plan.sums) {
-    out << llvm::formatv("{0,5}  {1,-5}  {2,4}  {3,18}  {4}\n", one.block, stringifyPhase(one.phase),
-                         one.calls, one.bytes, one.reason);
-    bytes += one.bytes;
+  out << "\nblock  phase  kind            over  calls        bytes a step  why\n";
+  std::map<StringRef, int64_t> bytes;
+  for (const ShardingPlan::Collectives &one : plan.collectives) {
+    out << llvm::formatv("{0,5}  {1,-5}  {2,-14}  {3,-4}  {4,5}  {5,18}  {6}\n", one.block,
+                         stringifyPhase(one.phase), nameOf(one.kind), one.axes, one.calls, one.bytes,
+                         one.reason);
+    bytes[one.axes] += one.bytes;
   }
-  out << llvm::formatv("a rank sends {0} bytes along tp in a step\n", bytes);
+  for (auto [axes, sent] : bytes)
+    out << llvm::formatv("a rank sends {0} bytes along {1} in a step\n", sent, axes);
 }
 
 void dsopt::printSharding(ModuleOp module, llvm::raw_ostream &out) {
   std::optional<ShardingPlan> plan = collectSharding(module);
   if (!plan) {
-    out << "no tensor shards: -tp and -tensor-shards say how many there are\n";
+    out << "no tensor shards: -tp and -tensor-shards say how many there are; nor sequence shards: -sp and "
+           "-sequence-shards\n";
     return;
   }
-  out << llvm::formatv("tensor shards  {0} over {1} rank{2}\n\n", plan->shards, plan->ranks,
-                       plan->ranks > 1 ? "s" : "");
-  printParameters(*plan, out);
-  printSums(*plan, out);
+  auto line = [&](StringRef kind, int64_t shards, int64_t ranks) {
+    if (shards > 1)
+      out << llvm::formatv("{0} shards  {1} over {2} rank{3}\n", kind, shards, ranks, ranks > 1 ? "s" : "");
+  };
+  line("tensor", plan->shards, plan->ranks);
+  line("sequence", plan->sequenceShards, plan->sequenceRanks);
+  if (plan->shards > 1) {
+    out << "\n";
+    printParameters(*plan, out);
+  }
+  printCollectives(*plan, out);
   if (!plan->cost || !plan->bound)
     return;
   double gap = *plan->bound > 0 ? 100 * (*plan->cost / *plan->bound - 1) : 0;

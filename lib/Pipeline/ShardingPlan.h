@@ -1,4 +1,4 @@
-//===- ShardingPlan.h - what tensor shards cut, and what they send -*- C++ -*-===//
+//===- ShardingPlan.h - what shards cut, and what they send -----*- C++ -*-===//
 //
 // Both forms of the plan print this; smaller sizes of a dimension follow its cuts. Private to this folder.
 //
@@ -27,22 +27,26 @@ struct ShardingPlan {
     std::optional<int64_t> seenDim; ///< of `shape`
     std::string why;                ///< it is whole, where that was tried
   };
-  /// The sums of values in one phase of a block, of a rank in a step.
-  struct Sums {
+  enum class Kind { AllGather, AllReduce, ReduceScatter, AllToAll };
+  /// The collectives on values of one kind, over the same axes, in one phase of a block: of a rank in a step.
+  struct Collectives {
     int64_t block = 0, calls = 0, bytes = 0; ///< that it sends
     Phase phase = Phase::F;
+    Kind kind = Kind::AllReduce;
+    std::string axes; ///< "tp"
     llvm::StringRef reason;
   };
 
-  int64_t shards = 1, ranks = 1;
+  int64_t shards = 1, ranks = 1;                 ///< over tp
+  int64_t sequenceShards = 1, sequenceRanks = 1; ///< over sp
   std::vector<Parameter> parameters;
-  std::vector<Sums> sums; ///< in order of blocks
+  std::vector<Collectives> collectives; ///< in order of blocks
   /// What a step is taken for by the choice of cuts, in milliseconds, and what no choice is below; none where
   /// nobody chose.
   std::optional<double> cost, bound;
 };
 
-/// None where there are no tensor shards.
+/// None where there are no tensor or sequence shards.
 std::optional<ShardingPlan> collectSharding(mlir::ModuleOp module);
 /// The value of "sharding" in -plan=json.
 void writeSharding(const ShardingPlan &plan, llvm::json::OStream &json);

@@ -30,7 +30,7 @@ DictionaryAttr setDimension(ModuleOp module, llvm::StringRef name, int64_t size)
       }
   NamedAttrList options(module->getAttrOfType<DictionaryAttr>(kOptionsAttr));
   // Nor do other sizes choose other cuts.
-  if (std::optional<ShardingPlan> sharding = collectSharding(module)) {
+  if (std::optional<ShardingPlan> sharding = collectSharding(module); sharding && sharding->shards > 1) {
     llvm::SmallVector<Attribute> cuts;
     for (const ShardingPlan::Parameter &parameter : sharding->parameters)
       if (parameter.dim)

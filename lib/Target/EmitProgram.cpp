@@ -260,7 +260,7 @@ void ProgramWriter::writeGroups(dist::BucketOp bucket, bool keepsZeros) {
 
 void ProgramWriter::writeBuckets() {
   // Of signs, which other gathers send, no scale follows.
-  bool quantizes = dist::getGrid(module).dataParallel() > 1 && options::gather_type(module) != "param";
+  bool quantizes = dist::getGrid(module).slices() > 1 && options::gather_type(module) != "param";
   json->attributeArray("buckets", [&] {
     for (dist::BucketOp bucket : buckets)
       json->object([&] {
@@ -394,15 +394,17 @@ void ProgramWriter::writeImages(TargetAttr target, ArrayRef<DeviceImage> images)
 void ProgramWriter::writeLayout(TargetAttr target) {
   Grid grid = dist::getGrid(module);
   int64_t dp = grid.dataParallel();
+  bool isCut = grid.slices() > 1;
   int64_t zero = options::zero(module),
           M = options::micro_batches(module).value_or(exec::getMicroBatches(programs));
   numbers("grid", llvm::to_vector(grid.extents()));
-  json->attribute("zero", dp > 1 ? zero : 0);
+  json->attribute("zero", isCut ? zero : 0);
   json->attribute("threads", target.getThreads());
   json->attribute("K", dp * M);
   json->attribute("V", options::reduction_shards(module).value_or(dp));
   json->attribute("M", M);
   json->attribute("T", options::tensor_shards(module).value_or(grid.size(Axis::tp)));
+  json->attribute("Q", options::sequence_shards(module).value_or(grid.size(Axis::sp)));
   json->attribute("micro_batch_size", options::micro_batch_size(module).value_or(0));
   string("accumulate", options::accumulate(module).value_or(zero >= 2 ? "sharded" : "local"));
   string("schedule", options::schedule(module));
@@ -411,13 +413,13 @@ void ProgramWriter::writeLayout(TargetAttr target) {
   string("optimizer", options::optimizer(module));
   if (isForDevice(module))
     string("matmul_precision", options::matmul_precision(module));
-  if (dp > 1 && options::gather_type(module) != "param")
+  if (isCut && options::gather_type(module) != "param")
     string("gather_type", options::gather_type(module));
-  if (dp > 1 && options::reduce_type(module) != "gradient") {
+  if (isCut && options::reduce_type(module) != "gradient") {
     string("reduce_type", options::reduce_type(module));
     json->attribute("node_size", options::node_size(module).value_or(dp));
   }
-  if (dp > 1 && options::compress_gradients(module) != "none")
+  if (isCut && options::compress_gradients(module) != "none")
     string("compress_gradients", options::compress_gradients(module));
   if (std::string table = libraryChoices(module); !table.empty())
     string("gemm_table", table);
@@ -435,7 +437,7 @@ void ProgramWriter::writeLayout(TargetAttr target) {
     });
 
   StepCost cost = estimateStep(module);
-  json->attribute("flops", int64_t(cost.flops) * dp * grid.size(Axis::tp));
+  json->attribute("flops", int64_t(cost.flops) * grid.slices() * grid.size(Axis::tp));
   json->attribute("bubble", cost.bubble);
 }
 

@@ -38,6 +38,9 @@ LogicalResult dsopt::verifyOptions(ModuleOp module, ArrayRef<exec::ProgramOp> pr
   if (int64_t dp = options::dp(module).value_or(grid.dataParallel()); dp != grid.dataParallel())
     return module.emitError("has a grid of ")
            << grid.dataParallel() << " data-parallel ranks, but dsopt.options says that dp is " << dp;
+  if (int64_t sp = getOption(module, "sp", grid.size(Axis::sp)); sp != grid.size(Axis::sp))
+    return module.emitError("has a grid of ")
+           << grid.size(Axis::sp) << " sequence-parallel ranks, but dsopt.options says that sp is " << sp;
   if (int64_t tp = getOption(module, "tp", grid.size(Axis::tp)); tp != grid.size(Axis::tp))
     return module.emitError("has a grid of ")
            << grid.size(Axis::tp) << " tensor-parallel ranks, but dsopt.options says that tp is " << tp;

@@ -189,7 +189,7 @@ LogicalResult ProgramVerifier::verifyGradients() {
         reduced[copy.getTarget().getBuffer().getAttr()] = sum;
     if (auto update = dyn_cast<UpdateOp>(op);
         update && hasOwnGradients(program.getKind()) && program.getKind() != ProgramKind::LocalStep &&
-        !update.getDirection() && analysis.members.grid().dataParallel() > 1 &&
+        !update.getDirection() && analysis.members.grid().slices() > 1 &&
         llvm::none_of(update.getBuffers().getAsRange<RefAttr>(),
                       [&](RefAttr ref) { return reduced.contains(ref.getBuffer().getAttr()); }))
       return op->emitOpError(
@@ -215,7 +215,7 @@ LogicalResult ProgramVerifier::verifyGradients() {
         return op->emitOpError("is ")
                << (isFrozen ? "not " : "") << "of a whole gradient in a program that is "
                << (isFrozen ? "frozen" : "not frozen");
-      if (analysis.members.grid().dataParallel() > 1 && !isFrozen && !reduced.lookup(name)) {
+      if (analysis.members.grid().slices() > 1 && !isFrozen && !reduced.lookup(name)) {
         InFlightDiagnostic diag = op->emitOpError("uses gradient @")
                                   << name.getValue() << ", which is not reduced over the ranks before";
         diag.attachNote(analysis.buffer(program, name)->getLoc()) << "the buffer is here";

@@ -20,6 +20,9 @@ class Options(TypedDict, total=False):
     tp: Union[int, str]
     """tensor-parallel ranks: what products and heads are cut over, found by the compiler (default: 1)"""
 
+    sp: Union[int, str]
+    """sequence-parallel ranks: each has a part of every sequence (default: 1)"""
+
     zero: int
     """ZeRO stage: what is sliced over the data-parallel ranks (default: 0)"""
 
@@ -41,6 +44,10 @@ class Options(TypedDict, total=False):
     tensor_shards: Union[int, str]
     """tensor shards that products and heads are cut in (default: -tp); programs of equal T train with the same bits
     at every -tp"""
+
+    sequence_shards: Union[int, str]
+    """sequence shards that activations are cut in (default: -sp); programs of equal Q train with the same bits at
+    every -sp"""
 
     shard: Union[str, List[str], Mapping[str, Any]]
     """parameters that tensor shards cut along this dimension, or leave whole, whatever the compiler would choose"""

@@ -122,7 +122,7 @@ def initialize(args: Any = None, model: Any = None, optimizer: Any = None, model
     options     as on the command line (dp=2, pp=2, save="run"), callbacks (docs/Watching.md), loss= and path=
     """
     for name, value, instead in (("lr_scheduler", lr_scheduler, "the configuration's scheduler, or lr_schedule="),
-                                 ("mpu", mpu, "pp="), ("mesh_param", mesh_param, "dp= and pp=")):
+                                 ("mpu", mpu, "pp="), ("mesh_param", mesh_param, "dp= and sp=")):
         if value is not None:
             raise DsoptError(f"initialize({name}=) is not available: {instead} does it")
     if model is None:

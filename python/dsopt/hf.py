@@ -232,7 +232,7 @@ class Trainer(Evaluation, BestModel, transformers.Trainer):
     def _common(self, forward: bool = False) -> Dict[str, Any]:
         """What training needs to compile the model, and with its layout what measuring does."""
         found = {"precision": "bf16"} if self.args.bf16 else {}
-        names = ["precision", "threads", "dropout", "batchnorm", *(["dp", "pp", "tp", "tensor_shards", "zero", "target", "arch", "matmul_precision"] if forward else [])]
+        names = ["precision", "threads", "dropout", "batchnorm", *(["dp", "pp", "sp", "tp", "tensor_shards", "sequence_shards", "zero", "target", "arch", "matmul_precision"] if forward else [])]
         return {**found, **{name: value for name, value in self._options.items() if name in names}}
 
     def _schedule(self, steps: int) -> Dict[str, Any]:

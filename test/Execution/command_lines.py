@@ -73,7 +73,7 @@ M -run -data=D -steps -5 | option -steps: expected a whole number of 1 or more, 
 M -run -data=D -zero 4 | option -zero: expected one of 0|1|2|3, got '4'
 M -run -data=D -lr fast | option -lr: expected a number, got 'fast'
 M -run -data=D -optimizer adamv | did you mean adam?
-M -run -data=D -sp 2 | option -sp is not available yet
+M -run -data=D -ep 2 | option -ep is not available yet
 M -run -data=D -quiet=yes | option -quiet takes no value, got 'yes'
 M -plan -device-memory 1Mb | option -device-memory: expected a number of bytes such as 512M, 1.5GiB
 M -plan -device-memory 1KB | more than the 1000 that -device-memory allows

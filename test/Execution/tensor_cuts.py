@@ -71,8 +71,8 @@ def both_forms():
             expected = f"dimension {one['cut']['dim']} over tp" if one["cut"] else f"whole{reason}"
             check(rows[one["name"]] == ("x".join(map(str, one["shape"])), expected) and (not one["cut"] or one["cut"]["axes"] == ["tp"]),
                   f"{words}: {one} and {rows[one['name']]}")
-        sums = re.findall(r"^ +(\d+)  (\w) +(\d+) +(\d+)  (.*)$", text, re.M)
-        check([(str(one["block"]), one["phase"], str(one["calls"]), str(one["bytes"]), one["reason"]) for one in sharding["collectives"]] == sums,
+        sums = re.findall(r"^ +(\d+)  (\w) +(\w+) +(\w+) +(\d+) +(\d+)  (.*)$", text, re.M)
+        check([(str(one["block"]), one["phase"], one["kind"], *one["axes"], str(one["calls"]), str(one["bytes"]), one["reason"]) for one in sharding["collectives"]] == sums,
               f"{words}: {sharding['collectives']} and {sums}")
         check(all(one["kind"] == "all_reduce" and one["axes"] == ["tp"] for one in sharding["collectives"]), f"{words}: {sharding['collectives']}")
         sent = sum(rank["traffic"]["tensor_parallel"] for rank in whole["ranks"]) / whole["layout"]["dp"] / whole["layout"]["tp"]

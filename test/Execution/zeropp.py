@@ -265,7 +265,7 @@ def refused():
         said = execute([dsopt, path, f"-data={data}", *options, "-plan"], status=1).stderr
         check(message in said, said)
     said = execute([dsopt, path, f"-data={data}", "-zero=3", "-gather-type=int8", "-reduce-type=int4", "-plan"]).stderr
-    check(all(f"option -{name} has no effect here: it goes with -dp of 2 or more" in said for name in ("gather-type=int8", "reduce-type=int4")), said)
+    check(all(f"option -{name} has no effect here: it goes with {ranks} of 2 or more" in said for name, ranks in (("gather-type=int8", "-dp or -sp"), ("reduce-type=int4", "-dp"))), said)
     said = execute([dsopt, path, f"-data={data}", "-dp=4", "-zero=3", "-secondary-params=node", "-plan"]).stderr
     check("-secondary-params=node has no effect: all 4 data-parallel ranks are in one node" in said, said)
 

@@ -37,6 +37,7 @@
 // JSON-NEXT: "tied": 0,
 // JSON-NEXT: "all_to_all": 0,
 // JSON-NEXT: "tensor_parallel": 0,
+// JSON-NEXT: "sequence_parallel": 0,
 // JSON-NEXT: "padding": 0,
 // JSON-NEXT: "all_reduce": 0
 // JSON: "rank": 1,

@@ -15,6 +15,9 @@
 // RUN: sed -e 's/{dp = 1/{tp = 2 : i64, dp = 1/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=TENSOR
 // TENSOR: error: has a grid of 1 tensor-parallel ranks, but dsopt.options says that tp is 2
 
+// RUN: sed -e 's/{dp = 1/{sp = 2 : i64, dp = 1/' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=SEQUENCE
+// SEQUENCE: error: has a grid of 1 sequence-parallel ranks, but dsopt.options says that sp is 2
+
 // RUN: sed -e 's/dp = 1/dp = 2/g' %s | not dsopt-opt -verify-exec 2>&1 | FileCheck %s --check-prefix=RANKS
 // RANKS: error: 'dist.bucket' op is padded to 64 elements, expected 64 rounded up to a multiple of 128 (2 ranks x 64)
 

@@ -83,10 +83,12 @@ static std::string layoutOf(const Log &log) {
   if (!log.run.is_object() || !log.run.contains("layout"))
     return "";
   const json &layout = log.run["layout"];
-  bool isCut = numberOf(layout.value("tp", json(1)), 1) > 1;
-  return "dp " + textOf(layout, "dp") + ", pp " + textOf(layout, "pp") +
-         (isCut ? ", tp " + textOf(layout, "tp") : "") + ", zero " + textOf(layout, "zero") + ", " +
-         textOf(layout, "schedule");
+  auto along = [&](const char *axis) {
+    bool isCut = numberOf(layout.value(axis, json(1)), 1) > 1;
+    return isCut ? std::string(", ") + axis + " " + textOf(layout, axis) : "";
+  };
+  return "dp " + textOf(layout, "dp") + ", pp " + textOf(layout, "pp") + along("sp") + along("tp") +
+         ", zero " + textOf(layout, "zero") + ", " + textOf(layout, "schedule");
 }
 
 static std::string batchOf(const Log &log) {
@@ -177,11 +179,10 @@ static std::map<std::string, std::string> settingsOf(const Log &log) {
     return settings;
   // Of the command lines what only says where things go, or what the record has.
   static const std::set<std::string> elsewhere = {
-      "accumulate", "breakdown", "compare",      "dp",        "emit",
-      "log",        "log-every", "log-losses",   "log-norms", "micro-batches",
-      "o",          "optimizer", "pp",           "precision", "quiet",
-      "run",        "save",      "save-weights", "schedule",  "seed",
-      "target",     "threads",   "tp",           "trace",     "zero"};
+      "accumulate", "breakdown",     "compare",  "dp",        "emit", "log",       "log-every", "log-losses",
+      "log-norms",  "micro-batches", "o",        "optimizer", "pp",   "precision", "quiet",     "run",
+      "save",       "save-weights",  "schedule", "seed",      "sp",   "target",    "threads",   "tp",
+      "trace",      "zero"};
   for (const char *line : {"compiled", "command"}) {
     std::istringstream words(textOf(log.run, line));
     for (std::string word; words >> word;) {
@@ -194,7 +195,7 @@ static std::map<std::string, std::string> settingsOf(const Log &log) {
     }
   }
   if (log.run.contains("layout"))
-    for (const char *name : {"dp", "pp", "tp", "zero", "schedule"})
+    for (const char *name : {"dp", "pp", "sp", "tp", "zero", "schedule"})
       settings[name] = textOf(log.run["layout"], name);
   for (const char *name : {"model", "K", "V", "micro_batch_size", "accumulate", "optimizer", "precision",
                            "target", "arch", "device", "engine", "threads", "seed", "version"})

@@ -27,9 +27,9 @@ std::vector<std::string> rankNames(size_t count, const json &run) {
   // Above 16 ranks a log has the least and the most.
   int64_t ranks = 0;
   if (run.is_object() && run.contains("layout"))
-    ranks = static_cast<int64_t>(numberOf(run["layout"].value("dp", json(0)), 0) *
-                                 numberOf(run["layout"].value("pp", json(0)), 0) *
-                                 numberOf(run["layout"].value("tp", json(1)), 1));
+    ranks = static_cast<int64_t>(
+        numberOf(run["layout"].value("dp", json(0)), 0) * numberOf(run["layout"].value("pp", json(0)), 0) *
+        numberOf(run["layout"].value("sp", json(1)), 1) * numberOf(run["layout"].value("tp", json(1)), 1));
   std::vector<std::string> names;
   for (size_t rank = 0; rank < count; ++rank)
     names.push_back(ranks > 16 && count == 2 ? rank ? "most" : "least" : "rank " + std::to_string(rank));

@@ -49,7 +49,8 @@ LauncherInfo findLauncher(const ParsedOptions &options) {
 namespace {
 /// The options that decide the layout, resolved.
 struct Layout {
-  int64_t dp = 1, pp = 1, tp = 1, tensorShards = 1, zero = 0, microBatches = 1, shards = 1, rows = 0;
+  int64_t dp = 1, pp = 1, sp = 1, tp = 1, tensorShards = 1, sequenceShards = 1, zero = 0, microBatches = 1,
+          shards = 1, rows = 0;
   std::string accumulate;
 };
 } // namespace
@@ -102,6 +103,18 @@ static std::optional<runtime::Manifest> resumedManifest(const ParsedOptions &opt
   return manifest;
 }
 
+/// Shards of a sequence are added below those of the batch.
+static void checkSequence(const Layout &layout) {
+  if (layout.sp == 1)
+    return;
+  if (layout.shards != layout.dp)
+    throw Error(1, "-reduction-shards=" + str(layout.shards) + " with -dp=" + str(layout.dp) +
+                       " and -sp=" + str(layout.sp) + ": expected as many as -dp where -sp is above 1");
+  if (layout.dp > 1 && (layout.sp & (layout.sp - 1)))
+    throw Error(1, "-sp=" + str(layout.sp) + " with -dp=" + str(layout.dp) +
+                       ": expected a power of two where -dp is above 1");
+}
+
 static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const LauncherInfo &launcher) {
   Layout layout;
   auto get = [&](const char *name, int64_t otherwise) {
@@ -110,26 +123,32 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
     return options.has(name) ? options.integer(name) : getOption(module, key, otherwise);
   };
   layout.pp = get("pp", 1);
+  layout.sp = get("sp", 1);
   layout.tp = get("tp", 1);
-  int64_t others = layout.pp * layout.tp;
+  int64_t others = layout.pp * layout.sp * layout.tp;
   layout.dp = get("dp", launcher.worldSize ? std::max<int64_t>(1, launcher.worldSize / others) : 1);
   layout.zero = get("zero", 0);
   if (int64_t ranks = layout.dp * others; launcher.worldSize && launcher.worldSize != ranks)
     throw Error(1, "the launcher started " + str(launcher.worldSize) + " ranks, but -dp=" + str(layout.dp) +
-                       " x -pp=" + str(layout.pp) + (layout.tp > 1 ? " x -tp=" + str(layout.tp) : "") +
-                       " needs " + str(ranks));
+                       " x -pp=" + str(layout.pp) + (layout.sp > 1 ? " x -sp=" + str(layout.sp) : "") +
+                       (layout.tp > 1 ? " x -tp=" + str(layout.tp) : "") + " needs " + str(ranks));
   layout.rows = commonRows(module);
   if (options.has("micro-batch-size") && layout.rows && options.integer("micro-batch-size") != layout.rows)
     throw Error(1, "-micro-batch-size=" + options.text("micro-batch-size") +
                        ", but the model's inputs have " + str(layout.rows) + " rows");
   std::optional<runtime::Manifest> resumed = resumedManifest(options, layout.dp);
-  layout.tensorShards = get("tensor-shards", resumed ? resumed->T : layout.tp);
-  if (int64_t each = layout.tensorShards / layout.tp;
-      layout.tp > 1 && (layout.tensorShards % layout.tp || (each & (each - 1))))
-    throw Error(
-        1, "-tensor-shards=" + str(layout.tensorShards) +
-               (resumed && !options.has("tensor-shards") ? ", as the checkpoint of -resume has them," : "") +
-               " over -tp=" + str(layout.tp) + ": expected -tp times a power of two");
+  auto getShards = [&](const std::string &name, const std::string &axis, int64_t ranks,
+                       int64_t resumedShards) {
+    int64_t shards = get(name.c_str(), resumed ? resumedShards : ranks), each = shards / ranks;
+    if (ranks > 1 && (shards % ranks || (each & (each - 1))))
+      throw Error(1, "-" + name + "=" + str(shards) +
+                         (resumed && !options.has(name) ? ", as the checkpoint of -resume has them," : "") +
+                         " over -" + axis + "=" + str(ranks) + ": expected -" + axis +
+                         " times a power of two");
+    return shards;
+  };
+  layout.tensorShards = getShards("tensor-shards", "tp", layout.tp, resumed ? resumed->T : 1);
+  layout.sequenceShards = getShards("sequence-shards", "sp", layout.sp, resumed ? resumed->Q : 1);
   layout.microBatches = get("micro-batches", resumed ? resumed->K / layout.dp : layout.pp);
   if (options.has("global-batch")) {
     if (!layout.rows)
@@ -155,11 +174,19 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
   if (layout.dp > 1 && (layout.shards % layout.dp || (perRank & (perRank - 1))))
     throw Error(1, "-reduction-shards=" + str(layout.shards) + " over -dp=" + str(layout.dp) +
                        ": expected -dp times a power of two");
+  checkSequence(layout);
   // What ranks exchange behind a freeze is made of whole gradients.
   bool freezes = options.has("freeze-step") || options.text("optimizer") == "zero-one-adam";
-  std::string byStage = resumed ? resumed->accumulate : layout.zero >= 2 && !freezes ? "sharded" : "local";
+  std::string byStage = resumed                                                       ? resumed->accumulate
+                        : (layout.zero >= 2 && !freezes) || layout.sequenceShards > 1 ? "sharded"
+                                                                                      : "local";
   layout.accumulate = options.has("accumulate") ? options.text("accumulate")
                                                 : options::accumulate(module).value_or(byStage).str();
+  if (int64_t each = layout.sequenceShards / layout.sp, runs = total / layout.shards;
+      layout.accumulate == "local" && each > 1 && runs > 1)
+    throw Error(1, "-accumulate=local with " + str(each) + " sequence shards a rank and " + str(runs) +
+                       " micro-batches a reduction shard: their sums would have to be kept apart; expected "
+                       "-accumulate=sharded");
   return layout;
 }
 
@@ -310,6 +337,10 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     setInteger("tp", layout.tp);
     setInteger("tensor_shards", layout.tensorShards);
   }
+  if (layout.sequenceShards > 1) {
+    setInteger("sp", layout.sp);
+    setInteger("sequence_shards", layout.sequenceShards);
+  }
   setInteger("zero", layout.zero);
   setInteger("micro_batches", layout.microBatches);
   setInteger("reduction_shards", layout.shards);
@@ -342,7 +373,8 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
     if (given > cpus && options.has("run") && !options.has("quiet"))
       llvm::errs() << "dsopt: -threads=" << given << " are more than the " << cpus
                    << " CPUs of this process: they take turns\n";
-    int64_t localRanks = launcher.worldSize ? launcher.localSize : layout.dp * layout.pp * layout.tp;
+    int64_t localRanks =
+        launcher.worldSize ? launcher.localSize : layout.dp * layout.pp * layout.sp * layout.tp;
     setInteger("threads", options.has("threads") ? given : std::max<int64_t>(1, cpus / localRanks));
   }
   if (options.has("eval") || options.has("predict"))

@@ -10,16 +10,15 @@ using dsopt::runtime::ParsedOptions;
 
 namespace dsopt {
 
-/// What ranks leave out of an exchange is kept by data-parallel ranks, not by tensor shards.
-static void checkTensorParallel(ModuleOp module) {
-  int64_t tp = options::tp(module);
-  if (tp < 2)
+/// What ranks leave out of an exchange is kept by data-parallel ranks, not by tensor or sequence shards.
+static void checkShards(ModuleOp module, StringRef axis, int64_t ranks, StringRef shards) {
+  if (ranks < 2)
     return;
   auto refuse = [&](StringRef option, StringRef value) {
-    throw Error(1,
-                ("-" + option + "=" + value + " does not go with -tp=" + Twine(tp) +
-                 " yet: what it leaves out of exchanges is not kept by tensor shards; leave one of them out")
-                    .str());
+    throw Error(1, ("-" + option + "=" + value + " does not go with -" + axis + "=" + Twine(ranks) +
+                    " yet: what it leaves out of exchanges is not kept by " + shards +
+                    " shards; leave one of them out")
+                       .str());
   };
   if (StringRef method = options::compress_gradients(module); method != "none")
     refuse("compress-gradients", method);
@@ -29,7 +28,8 @@ static void checkTensorParallel(ModuleOp module) {
 }
 
 void checkCompression(ModuleOp module, const ParsedOptions &options) {
-  checkTensorParallel(module);
+  checkShards(module, "tp", options::tp(module), "tensor");
+  checkShards(module, "sp", options::sp(module), "sequence");
   StringRef method = options::compress_gradients(module);
   if (method == "none")
     return;

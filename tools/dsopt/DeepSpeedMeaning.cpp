@@ -78,6 +78,8 @@ private:
       cut = path;
       set("tp", std::to_string(size), path);
     }
+    if (config.integer("sequence_parallel_size").value_or(1) > 1)
+      set("sp", config.text("sequence_parallel_size"), "sequence_parallel_size");
     const std::string interval = "pipeline.activation_checkpoint_interval";
     if (config.integer(interval).value_or(0) > 0)
       set("recompute", "full", interval);
@@ -520,7 +522,7 @@ private:
                                 "gradient_accumulation_steps"};
     std::optional<int64_t> total = config.integer(keys[0]), rows = config.integer(keys[1]),
                            steps = config.integer(keys[2]);
-    int64_t others = options.integer("pp", 1) * options.integer("tp", 1);
+    int64_t others = options.integer("pp", 1) * options.integer("sp", 1) * options.integer("tp", 1);
     int64_t dp =
         options.has("dp") ? options.integer("dp") : std::max<int64_t>(1, launcher.worldSize / others);
     if (options.has("global-batch")) {

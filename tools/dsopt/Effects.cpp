@@ -11,13 +11,11 @@ using namespace dsopt;
 static bool keeps(ModuleOp module, StringRef what, StringRef where) {
   return getOption(module, what, StringRef("none")) == where;
 }
-static bool hasPeers(ModuleOp module) {
-  return options::dp(module).value_or(1) > 1 || options::pp(module) > 1;
-}
 static bool sharesData(ModuleOp module) { return options::dp(module).value_or(1) > 1; }
+static bool hasSlices(ModuleOp module) { return sharesData(module) || options::sp(module) > 1; }
+static bool hasPeers(ModuleOp module) { return hasSlices(module) || options::pp(module) > 1; }
 static bool gathers(ModuleOp module) {
-  return options::zero(module) == 3 &&
-         (options::dp(module).value_or(1) > 1 || !keeps(module, "offload_params", "none"));
+  return options::zero(module) == 3 && (hasSlices(module) || !keeps(module, "offload_params", "none"));
 }
 static bool hasShards(ModuleOp module) { return options::tensor_shards(module).value_or(1) > 1; }
 static bool hasBudget(ModuleOp module) { return options::device_memory(module) > 0; }
@@ -35,7 +33,7 @@ struct Need {
 };
 } // namespace
 
-static constexpr const char *kGathers = "-zero=3 and -dp of 2 or more, or -offload-params";
+static constexpr const char *kGathers = "-zero=3 and -dp or -sp of 2 or more, or -offload-params";
 
 static constexpr Need kNeeds[] = {
     {"recompute", "auto", hasBudget, "-device-memory; -recompute=full computes all again that saves bytes"},
@@ -45,10 +43,10 @@ static constexpr Need kNeeds[] = {
     {"max-live-parameters", nullptr, gathers, kGathers},
     {"max-reuse-distance", nullptr, gathers, kGathers},
     {"param-persistence-threshold", nullptr, gathers, kGathers},
-    {"gather-type", nullptr, sharesData, "-dp of 2 or more"},
+    {"gather-type", nullptr, hasSlices, "-dp or -sp of 2 or more"},
     {"compress-gradients", nullptr, sharesData, "-dp of 2 or more"},
     {"reduce-type", nullptr, sharesData, "-dp of 2 or more"},
-    {"reductions-in-flight", nullptr, hasPeers, "-dp or -pp of 2 or more"},
+    {"reductions-in-flight", nullptr, hasPeers, "-dp, -sp or -pp of 2 or more"},
     {"shard", nullptr, hasShards, "-tp or -tensor-shards of 2 or more"},
     {"offload-ratio", nullptr, updatesElsewhere, "-offload-optimizer=cpu or nvme"},
     {"aio", nullptr, hasDisk, "-offload-optimizer=nvme or -offload-params=nvme"},

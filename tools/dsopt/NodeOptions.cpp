@@ -33,9 +33,15 @@ void setNodeOptions(ModuleOp module, const ParsedOptions &options, const Launche
                 "-reduce-type=int4 adds what ranks have in their order, and -reduction=fast leaves that to "
                 "NCCL, which adds no int4: leave one of them out");
   bool keeps = text("secondary-params", "none");
-  // Those of this host are what a launcher knows of nodes; tensor-parallel ranks lie between them.
-  int64_t here =
-      launcher.worldSize ? std::min(std::max<int64_t>(1, launcher.localSize / options::tp(module)), dp) : dp;
+  int64_t sp = options::sp(module);
+  if (sp > 1 && (pairs || keeps))
+    throw Error(1, (Twine(pairs ? "-reduce-type=int4" : "-secondary-params=node") + " does not go with -sp=" +
+                    Twine(sp) + " yet: nodes are of data-parallel ranks alone; leave one of them out")
+                       .str());
+  // Those of this host are what a launcher knows of nodes; sequence- and tensor-parallel ranks lie between
+  // them.
+  int64_t inner = sp * options::tp(module);
+  int64_t here = launcher.worldSize ? std::min(std::max<int64_t>(1, launcher.localSize / inner), dp) : dp;
   int64_t nodeSize = options.integer("node-size", options::node_size(module).value_or(here));
   if (options.has("node-size") || keeps || pairs) {
     if (dp % nodeSize)

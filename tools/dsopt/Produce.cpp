@@ -118,10 +118,12 @@ std::string outputFile(const std::string &path, const ParsedOptions &options) {
 /// What was written, how it is started, and what it was told to do by default.
 static void sayWritten(ModuleOp module, const ParsedOptions &options, const std::string &path,
                        const std::string &output, bool isForBoth) {
-  int64_t dp = options::dp(module).value_or(1), pp = options::pp(module), tp = options::tp(module);
+  int64_t dp = options::dp(module).value_or(1), pp = options::pp(module), sp = options::sp(module),
+          tp = options::tp(module);
   std::string ranks = " rank";
-  if (dp * pp * tp > 1)
+  if (dp * pp * sp * tp > 1)
     ranks = " ranks (" + std::to_string(dp) + " dp x " + std::to_string(pp) + " pp" +
+            (sp > 1 ? " x " + std::to_string(sp) + " sp" : "") +
             (tp > 1 ? " x " + std::to_string(tp) + " tp" : "") + ")";
   std::string command = runtime::shellWord(llvm::StringRef(output).contains('/') ? output : "./" + output);
   std::string compiledIn;
@@ -133,7 +135,7 @@ static void sayWritten(ModuleOp module, const ParsedOptions &options, const std:
   uint64_t size = 0;
   fs::file_size(output, size);
   llvm::outs() << "wrote " << output << " (" << llvm::format("%.1f", size / 1e6) << " MB): " << path
-               << " for " << dp * pp * tp << ranks
+               << " for " << dp * pp * sp * tp << ranks
                << (compiledIn.empty() ? "" : ", compiled with" + compiledIn)
                << (isForBoth ? ", on a GPU or the CPU; " : "; ") << command << " -data=FILE runs it, "
                << command << " -help shows its options\n";

@@ -69,6 +69,8 @@ public:
   int64_t perPosition() const { return stride(Axis::pp); }
   /// Data-parallel ranks of a position.
   int64_t dataParallel() const { return size(Axis::edp) * size(Axis::ep); }
+  /// Ranks of a position that buckets are cut over: each has a slice, and a part of the gradients' sums.
+  int64_t slices() const { return dataParallel() * size(Axis::sp); }
   const std::array<int64_t, kAxes> &extents() const { return sizes; }
 
   /// From a rank to the next one along an axis.

@@ -64,7 +64,7 @@ struct Manifest {
   std::optional<double> rates;
   std::optional<LossScaleState> lossScale; ///< of fp16
   int64_t microBatches = 0;                ///< of the data's stream, consumed
-  int64_t K = 0, V = 0, T = 1;
+  int64_t K = 0, V = 0, T = 1, Q = 1;
   int64_t decaySteps = 0;  ///< resolved -lr-decay-steps
   bool decayGiven = false; ///< it was given, and does not follow from -steps
   std::string dataPlace;   ///< what the data's source wrote down of where it is (InputSource::placeAfter)

@@ -359,6 +359,7 @@ struct Program : Lists {
   int64_t zero = 0, threads = 1;
   int64_t K = 1, V = 1, M = 1; ///< micro-batches of a step, reduction shards, micro-batches a rank
   int64_t T = 1; ///< tensor shards: what is cut over tp is computed in as many pieces at every degree
+  int64_t Q = 1; ///< sequence shards: the same of sp
   int64_t micro_batch_size = 0; ///< rows, 0 if the inputs have no common first dimension
   std::string accumulate;       ///< local or sharded
   std::string schedule, precision, gradient_type, optimizer;
@@ -394,14 +395,19 @@ struct Program : Lists {
   /// them, 3 for both.
   std::vector<std::vector<int64_t>> uses;
 
-  /// Pipeline positions, data-parallel ranks of one, and tensor-parallel ranks of one of these.
+  /// Pipeline positions, data-parallel ranks of one, which have other rows of the data, sequence-parallel
+  /// ranks of one of these, and tensor-parallel ranks.
   int64_t pp() const { return grid.size(Axis::pp); }
   int64_t dp() const { return grid.dataParallel(); }
+  int64_t sp() const { return grid.size(Axis::sp); }
   int64_t tp() const { return grid.size(Axis::tp); }
   int64_t ranks() const { return grid.size(); }
-  /// The rank of a position that is this data-parallel one, and this one along tp.
-  int rankAt(int64_t position, int64_t dpRank, int64_t tensorRank = 0) const {
-    return static_cast<int>(position * grid.perPosition() + dpRank * grid.stride(Axis::ep) + tensorRank);
+  /// Slices of a bucket, and the elements of one.
+  int64_t slices() const { return grid.slices(); }
+  int64_t sliceOf(const Bucket &bucket) const { return bucket.padded / slices(); }
+  /// The rank of a position that has this slice of buckets, and is this one along tp.
+  int rankAt(int64_t position, int64_t slice, int64_t tensorRank = 0) const {
+    return static_cast<int>(position * grid.perPosition() + slice * grid.stride(Axis::sp) + tensorRank);
   }
 };
 

@@ -51,10 +51,10 @@ std::string deviceObstacle(const Program &program, int ranks);
 /// The address of a symbol of the program's object, or null.
 using SymbolResolver = std::function<void *(const std::string &)>;
 
-/// A rank and where it is on the grid: its pipeline position, which of the data-parallel ranks it is, and its
-/// coordinates.
+/// A rank and where it is on the grid: its pipeline position, which of the data-parallel ranks it is, which
+/// slice of buckets it has, and its coordinates.
 struct RankInfo {
-  int rank = 0, position = 0, dpRank = 0;
+  int rank = 0, position = 0, dpRank = 0, slice = 0;
   std::array<int64_t, kAxes> coordinates{};
 
   /// Bytes from the beginning of the slot that an address is in.

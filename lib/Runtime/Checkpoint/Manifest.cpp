@@ -100,6 +100,8 @@ void dsopt::runtime::writeManifest(const Manifest &m, const std::string &checkpo
     object["decay_given"] = true;
   if (m.T > 1)
     object["T"] = m.T;
+  if (m.Q > 1)
+    object["Q"] = m.Q;
   if (!m.dataPlace.empty())
     object["data_place"] = m.dataPlace;
   if (m.pendingFactor)
@@ -242,6 +244,7 @@ Manifest dsopt::runtime::readManifest(const std::string &checkpoint) {
     object.at("decay_steps").get_to(m.decaySteps);
     m.decayGiven = object.value("decay_given", false);
     m.T = object.value("T", INT64_C(1));
+    m.Q = object.value("Q", INT64_C(1));
     m.dataPlace = object.value("data_place", "");
     object.at("options").get_to(m.options);
     m.tensors = tensorsOf(object.at("tensors"));

@@ -69,14 +69,15 @@ Agreement::Agreement(const Program &program, const RankInfo &info, const Address
 }
 
 size_t Agreement::addNorm(const Action &action) {
-  int64_t padded = program.buckets[action.bucket].padded, slice = padded / program.dp();
+  const Bucket &bucket = program.buckets[action.bucket];
+  int64_t slice = program.sliceOf(bucket);
   records.push_back(reinterpret_cast<int64_t *>(addresses.at(action.refs[1])));
-  int64_t count = action.whole ? padded : slice;
+  int64_t count = action.whole ? bucket.padded : slice;
   // What ranks along tp have alike counts once.
-  if (!program.buckets[action.bucket].distinct && tensorRank(info) > 0)
+  if (!bucket.distinct && tensorRank(info) > 0)
     count = 0;
   return gradients.addRange(action.bucket, elementNamed(action.type), addresses.at(action.refs[0]),
-                            action.whole ? 0 : info.dpRank * slice, count);
+                            action.whole ? 0 : info.slice * slice, count);
 }
 
 void Agreement::addAgreement(const Action &action) {

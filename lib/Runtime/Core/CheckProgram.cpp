@@ -361,6 +361,10 @@ void checkProgram(const Program &p) {
   if (p.T % p.grid.size(Axis::tp))
     bad("T = " + std::to_string(p.T) + " is no multiple of the " + std::to_string(p.grid.size(Axis::tp)) +
         " ranks along tp");
+  positive(p.Q, "Q");
+  if (p.Q % p.sp())
+    bad("Q = " + std::to_string(p.Q) + " is no multiple of the " + std::to_string(p.sp()) +
+        " ranks along sp");
   if (p.K != p.dp() * p.M || p.K % p.V || p.V % p.dp())
     bad("K = " + std::to_string(p.K) + ", V = " + std::to_string(p.V) + ", M = " + std::to_string(p.M) +
         " do not fit dp = " + std::to_string(p.dp()));
@@ -376,10 +380,10 @@ void checkProgram(const Program &p) {
   for (const Parameter &parameter : p.parameters)
     checkParts(p, parameter);
   for (const Bucket &bucket : p.buckets)
-    if (bucket.padded % (64 * p.dp()) || bucket.padded < bucket.elements)
+    if (bucket.padded % (64 * p.slices()) || bucket.padded < bucket.elements)
       bad("bucket '" + bucket.name + "': " + std::to_string(bucket.padded) +
           " elements with padding, expected " + std::to_string(bucket.elements) +
-          " or more and a multiple of 64 dp");
+          " or more and a multiple of 64 for each slice");
   if (movesApart(p) && std::min(p.local_policy.var_update_scaler, p.local_policy.local_step_scaler) < 1)
     bad("local_policy has a scaler of " +
         std::to_string(std::min(p.local_policy.var_update_scaler, p.local_policy.local_step_scaler)) +

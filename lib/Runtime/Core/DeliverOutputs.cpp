@@ -16,7 +16,8 @@ void deliverOutputs(const Program &program, const std::vector<Position> &positio
     while (microBatchIndex(program, dpRank, place) != microBatch)
       ++place;
     for (size_t position = 0; position < positions.size(); ++position) {
-      int from = program.rankAt(position, dpRank);
+      // Ranks along sp and tp have the same.
+      int from = program.rankAt(position, dpRank * program.sp());
       if (info.rank != 0 && info.rank != from)
         continue;
       const Action &agree =

@@ -337,7 +337,7 @@ int64_t Executor::bytesMoved(const Prepared &prepared) const {
   case ActionKind::Add:
     return 3 * action.elements * width;
   case ActionKind::Norm:
-    return program.buckets[action.bucket].padded / program.dp() * width;
+    return program.sliceOf(program.buckets[action.bucket]) * width;
   case ActionKind::Copy:
     return 2 * action.bytes;
   default:

@@ -31,7 +31,7 @@ void clearPadding(const Program &program, const Position &position, const RankIn
       throw Error(StatusInput, "program table: no step behind the freeze has '" + bucket.name + ".v'");
     auto *values = reinterpret_cast<float *>(addresses.at(*variance));
     // What the rank has of it.
-    int64_t slice = bucket.padded / program.dp(), first = action.sliced ? info.dpRank * slice : 0,
+    int64_t slice = program.sliceOf(bucket), first = action.sliced ? info.slice * slice : 0,
             last = action.sliced ? first + slice : bucket.padded;
     std::map<int64_t, int64_t> ends; // of what parameters have, by where it begins
     for (const auto &[parameter, part] : table.ofBucket(action.bucket))

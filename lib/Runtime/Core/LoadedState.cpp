@@ -223,8 +223,8 @@ void loadState(const Program &program, const RankInfo &info, const Addresses &ad
       continue;
     const Parameter &tensor = saved.tensors[held.tensor];
     const Part &part = held.part;
-    int64_t slice = program.buckets[part.bucket].padded / program.dp();
-    int64_t first = held.sliced ? info.dpRank * slice : 0;
+    int64_t slice = program.sliceOf(program.buckets[part.bucket]);
+    int64_t first = held.sliced ? info.slice * slice : 0;
     int64_t last = held.sliced ? first + slice : program.buckets[part.bucket].padded;
     int64_t begin = std::max(first, part.bucket_offset);
     int64_t end = std::min(last, part.bucket_offset + part.elements);

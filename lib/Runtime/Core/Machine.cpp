@@ -35,7 +35,8 @@ RankInfo rankInfo(const Program &program, int rank) {
   for (size_t axis = 0; axis < kAxes; ++axis)
     info.coordinates[axis] = grid.coordinate(rank, static_cast<Axis>(axis));
   info.position = static_cast<int>(grid.coordinate(rank, Axis::pp));
-  info.dpRank = static_cast<int>(grid.index(rank, std::array{AxisPart{Axis::edp}, AxisPart{Axis::ep}}));
+  info.slice = static_cast<int>(rank % grid.perPosition() / grid.stride(Axis::sp));
+  info.dpRank = static_cast<int>(info.slice / grid.size(Axis::sp));
   return info;
 }
 
@@ -45,14 +46,16 @@ std::string describeRank(const Program &program, int rank) {
   auto add = [&](const char *what, int64_t place) {
     places += (places.empty() ? "" : ", ") + std::string(what) + " " + std::to_string(place);
   };
-  // Of one axis alone the rank's number says it.
-  bool isCut = program.tp() > 1 && program.tp() < program.ranks();
   if (program.pp() > 1)
     add("stage", info.position);
-  if (program.dp() > 1 && (program.pp() > 1 || isCut))
-    add("data-parallel rank", info.dpRank);
-  if (isCut)
-    add("tensor-parallel rank", info.coordinates[static_cast<size_t>(Axis::tp)]);
+  // Of one axis alone the rank's number says it.
+  auto addAlong = [&](const char *what, int64_t size, int64_t place) {
+    if (size > 1 && size < program.ranks())
+      add(what, place);
+  };
+  addAlong("data-parallel rank", program.dp(), info.dpRank);
+  addAlong("sequence-parallel rank", program.sp(), info.coordinates[static_cast<size_t>(Axis::sp)]);
+  addAlong("tensor-parallel rank", program.tp(), info.coordinates[static_cast<size_t>(Axis::tp)]);
   return "rank " + std::to_string(rank) + (places.empty() ? "" : " (" + places + ")");
 }
 
@@ -85,8 +88,8 @@ std::vector<char *> memoriesIn(char *arena, char *disk, const Position &position
 
 std::string describeWorld(const Program &program) {
   return std::to_string(program.ranks()) + " (dp " + std::to_string(program.dp()) + " x pp " +
-         std::to_string(program.pp()) + (program.tp() > 1 ? " x tp " + std::to_string(program.tp()) : "") +
-         ")";
+         std::to_string(program.pp()) + (program.sp() > 1 ? " x sp " + std::to_string(program.sp()) : "") +
+         (program.tp() > 1 ? " x tp " + std::to_string(program.tp()) : "") + ")";
 }
 
 const Action *findAction(const Program &program, int position, int64_t action) {

@@ -3,6 +3,7 @@
 #include "Core/ParameterNorms.h"
 #include "Core/Agreement.h"
 #include "Core/LocalSteps.h"
+#include "Core/Parts.h"
 
 #include <algorithm>
 
@@ -16,9 +17,11 @@ ParameterNorms::ParameterNorms(const Program &program, const RankInfo &info, con
   for (const Position::Load &load : program.positions[info.position].loads) {
     const Bucket &bucket = program.buckets[load.bucket];
     bool rounded = !load.master && (bucket.type != "f32" || movesApart(program));
-    if (!bucket.trainable || bucket.owner != info.position || rounded)
+    // What ranks along tp have alike counts once.
+    bool isAnothers = !bucket.distinct && tensorRank(info) > 0;
+    if (!bucket.trainable || bucket.owner != info.position || rounded || isAnothers)
       continue;
-    int64_t slice = bucket.padded / program.dp(), first = info.dpRank * slice;
+    int64_t slice = program.sliceOf(bucket), first = info.slice * slice;
     auto *values = reinterpret_cast<const float *>(addresses.at(load.target));
     parameters.addRange(load.bucket, Element::F32, load.sliced ? values : values + first, first, slice);
   }

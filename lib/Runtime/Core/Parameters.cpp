@@ -199,8 +199,8 @@ void loadParameters(const Program &program, const RankInfo &info, const Addresse
   ParameterTable table(program);
   for (const Position::Load &load : program.positions[info.position].loads) {
     const Bucket &bucket = program.buckets[load.bucket];
-    int64_t slice = bucket.padded / program.dp();
-    int64_t first = load.sliced ? info.dpRank * slice : 0, last = load.sliced ? first + slice : bucket.padded;
+    int64_t slice = program.sliceOf(bucket);
+    int64_t first = load.sliced ? info.slice * slice : 0, last = load.sliced ? first + slice : bucket.padded;
     char *target = addresses.at(load.target);
     for (const auto &[one, part] : table.ofBucket(load.bucket)) {
       const Parameter &parameter = *one;
@@ -279,7 +279,7 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
     for (const Part &part : parts) {
       position = 0;
       load = table.holder(*parameter, part, position);
-      int64_t slice = program.buckets[part.bucket].padded / program.dp();
+      int64_t slice = program.sliceOf(program.buckets[part.bucket]);
       for (int64_t shard = 0; shard < countShards(program, part); ++shard) {
         /// Gives rank 0 elements of the part: those that lie in `source` of rank `from`, or nowhere.
         auto collect = [&](int64_t begin, int64_t end, int from, const char *source) {
@@ -305,11 +305,11 @@ void visitParameters(const Program &program, const RankInfo &info, const Address
         };
         if (!load)
           collect(0, part.elements, 0, nullptr);
-        for (int64_t dpRank = 0; load && dpRank < (load->sliced ? program.dp() : 1); ++dpRank) {
-          int64_t first = load->sliced ? dpRank * slice : 0, partEnd = part.bucket_offset + part.elements;
+        for (int64_t i = 0; load && i < (load->sliced ? program.slices() : 1); ++i) {
+          int64_t first = load->sliced ? i * slice : 0, partEnd = part.bucket_offset + part.elements;
           int64_t begin = std::max(first, part.bucket_offset);
           int64_t end = std::min(load->sliced ? first + slice : partEnd, partEnd);
-          int holder = program.rankAt(position, dpRank, shard);
+          int holder = program.rankAt(position, i, shard);
           collect(begin - part.bucket_offset, end - part.bucket_offset, holder,
                   info.rank == holder ? addresses.at(load->target) + (begin - first) * size : nullptr);
         }

@@ -24,7 +24,7 @@ void *Executor::flatKernel(const std::string &symbol, const SymbolResolver &reso
 bool Executor::isOfOthers(const Action &run) const {
   if (!run.sliced)
     return false;
-  int64_t slice = program.buckets[run.bucket].padded / program.dp(), first = info.dpRank * slice;
+  int64_t slice = program.sliceOf(program.buckets[run.bucket]), first = info.slice * slice;
   return run.from + run.elements <= first || run.from >= first + slice;
 }
 
@@ -43,7 +43,7 @@ void Executor::prepareUpdate(Prepared &prepared, const SymbolResolver &resolve) 
   const Action &action = *prepared.action;
   const Bucket &bucket = program.buckets[action.bucket];
   void *kernel = flatKernel(action.symbol, resolve);
-  int64_t first = (action.sliced ? info.dpRank * (bucket.padded / program.dp()) : 0) + action.from;
+  int64_t first = (action.sliced ? info.slice * program.sliceOf(bucket) : 0) + action.from;
   if (auto it = program.update_calls.find(action.symbol); it != program.update_calls.end())
     prepared.call = it->second;
   prepared.firstLaunch = launches.size();

@@ -331,7 +331,7 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
   p.grid = Grid(axes);
   reader("dsopt", p.dsopt)("command", p.command)("model", p.model)("model_folder", p.model_folder)(
       "target", p.target)("arch", p.arch)("features", p.features)("zero", p.zero)("threads", p.threads)(
-      "K", p.K)("V", p.V)("M", p.M)("T", p.T)("micro_batch_size", p.micro_batch_size)(
+      "K", p.K)("V", p.V)("M", p.M)("T", p.T)("Q", p.Q)("micro_batch_size", p.micro_batch_size)(
       "accumulate", p.accumulate)("schedule", p.schedule)("precision", p.precision)(
       "gradient_type", p.gradient_type)("optimizer", p.optimizer)("matmul_precision", p.matmul_precision)(
       "gather_type", p.gather_type)("reduce_type", p.reduce_type)("compress_gradients", p.compress_gradients)(

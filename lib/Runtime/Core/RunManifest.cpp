@@ -102,6 +102,7 @@ Manifest manifestOf(const Program &program, const RunOptions &options) {
   manifest.K = program.K;
   manifest.V = program.V;
   manifest.T = program.T;
+  manifest.Q = program.Q;
   manifest.decaySteps = options.decaySteps > 0 ? options.decaySteps : options.steps;
   manifest.decayGiven = options.decayGiven;
   manifest.kernelTable = kKernelTable;

@@ -91,7 +91,7 @@ SavedTensors::SavedTensors(const Program &program, bool hasPending, bool hasErro
     holder.position = position;
     holder.buffer = ref;
     holder.isState = true;
-    holder.writer = run.from / (bucket.padded / program.dp());
+    holder.writer = run.from / program.sliceOf(bucket);
     for (const auto &[parameter, part] : table.ofBucket(run.bucket)) {
       if (part.bucket_offset != run.from)
         continue;
@@ -229,15 +229,15 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
     const HeldTensor &held = saved.held[i];
     const Parameter &tensor = saved.tensors[held.tensor];
     const Part &part = held.part;
-    int64_t slice = program.buckets[part.bucket].padded / program.dp(), size = elementBytes(tensor.type);
+    int64_t slice = program.sliceOf(program.buckets[part.bucket]), size = elementBytes(tensor.type);
     int64_t offset = part.bucket_offset;
     /// Elements [begin, end) of the part, which this rank writes, or of a shard those of its number along tp.
-    auto add = [&](int64_t begin, int64_t end, int64_t dpRank) {
+    auto add = [&](int64_t begin, int64_t end, int64_t writer) {
       for (int64_t shard = 0; shard < countShards(program, part); ++shard)
         eachRun(tensor, part, shard, begin, end, [&](int64_t first, int64_t element, int64_t count) {
           segments.push_back({held.tensor, tensor.offset + first * size,
                               tensor.offset + (first + count) * size,
-                              program.rankAt(held.position, dpRank, shard), i, element});
+                              program.rankAt(held.position, writer, shard), i, element});
         });
     };
     if (int64_t writer = std::max(held.dpRank, held.writer); writer >= 0) {
@@ -246,8 +246,8 @@ std::vector<Segment> segmentsOf(const Program &program, const SavedTensors &save
     }
     // Of what all have, each writes the slice that it would have.
     for (int64_t at = offset, end = offset + part.elements; at < end;) {
-      int64_t dpRank = at / slice, next = std::min(end, (dpRank + 1) * slice);
-      add(at - offset, next - offset, dpRank);
+      int64_t writer = at / slice, next = std::min(end, (writer + 1) * slice);
+      add(at - offset, next - offset, writer);
       at = next;
     }
   }

@@ -111,8 +111,8 @@ SavePlan::SavePlan(const Program &program, const RankInfo &info, const Addresses
 
 char *SavePlan::addressOf(const Segment &segment, int64_t at) const {
   const HeldTensor &held = saved.held[segment.held];
-  int64_t slice = program.buckets[held.part.bucket].padded / program.dp();
-  int64_t start = held.sliced ? info.dpRank * slice : 0; // element of the bucket that the buffer begins with
+  int64_t slice = program.sliceOf(program.buckets[held.part.bucket]);
+  int64_t start = held.sliced ? info.slice * slice : 0; // element of the bucket that the buffer begins with
   int64_t size = elementBytes(saved.tensors[segment.tensor].type);
   return addresses.at(held.buffer) + (held.part.bucket_offset + segment.element - start) * size +
          (at - segment.begin);

@@ -46,18 +46,24 @@ static void checkBatch(const Program &program, const RunSettings &settings, cons
   throw Error(StatusInput, text + "; -resume-new-batch goes on with the new batch");
 }
 
-/// A checkpoint of other tensor shards than the program's, whose sums have other bits.
+/// A checkpoint of other tensor or sequence shards than the program's, whose sums have other bits.
 static void checkShards(const Program &program, const RunSettings &settings, const std::string &checkpoint,
                         const Manifest &m) {
-  if (settings.resumeNewBatch || m.T == program.T)
-    return;
-  std::string degrees;
-  for (int64_t tp : possibleDegrees(m.T, m.T))
-    degrees += (degrees.empty() ? "" : ", ") + std::to_string(tp);
-  throw Error(StatusInput, checkpoint + " was written with T " + std::to_string(m.T) +
-                               " tensor shards; the program has T " + std::to_string(program.T) +
-                               ". It goes on with the same bits under -tensor-shards=" + std::to_string(m.T) +
-                               " and -tp of " + degrees + "; -resume-new-batch goes on with the new shards");
+  auto check = [&](const std::string &letter, const std::string &kind, const std::string &axis,
+                   int64_t written, int64_t has) {
+    if (settings.resumeNewBatch || written == has)
+      return;
+    std::string degrees;
+    for (int64_t degree : possibleDegrees(written, written))
+      degrees += (degrees.empty() ? "" : ", ") + std::to_string(degree);
+    throw Error(StatusInput, checkpoint + " was written with " + letter + " " + std::to_string(written) +
+                                 " " + kind + " shards; the program has " + letter + " " +
+                                 std::to_string(has) + ". It goes on with the same bits under -" + kind +
+                                 "-shards=" + std::to_string(written) + " and -" + axis + " of " + degrees +
+                                 "; -resume-new-batch goes on with the new shards");
+  };
+  check("T", "tensor", "tp", m.T, program.T);
+  check("Q", "sequence", "sp", m.Q, program.Q);
 }
 
 /// State of one rule means something else to another, whatever it is called. Adam and AdamW have the same.

@@ -127,9 +127,9 @@ void MetricsLog::run() {
   write("{\"run\":{\"version\":" + jsonString(DSOPT_VERSION) + text("compiler", program.dsopt) +
         text("command", settings.commandLine) + text("compiled", program.command) +
         text("model", program.model) + ",\"layout\":{\"dp\":" + std::to_string(program.dp()) +
-        field("pp", program.pp()) + field("tp", program.tp()) + field("zero", program.zero) +
-        text("schedule", program.schedule) + "}" + field("K", program.K) + field("V", program.V) +
-        field("M", program.M) + field("micro_batch_size", program.micro_batch_size) +
+        field("pp", program.pp()) + field("sp", program.sp()) + field("tp", program.tp()) +
+        field("zero", program.zero) + text("schedule", program.schedule) + "}" + field("K", program.K) +
+        field("V", program.V) + field("M", program.M) + field("micro_batch_size", program.micro_batch_size) +
         text("accumulate", program.accumulate) + text("gradient_type", program.gradient_type) +
         text("precision", program.precision) + text("optimizer", program.optimizer) +
         text("target", program.target) + text("arch", program.arch) +

@@ -383,6 +383,7 @@ std::string dsopt::runtime::programHelp(const Program &program, const std::strin
   auto number = [](int64_t value) { return std::to_string(value); };
   text += "compiled in:\n";
   text += "  layout      dp " + number(program.dp()) + ", pp " + number(program.pp()) +
+          (program.sp() > 1 ? ", sp " + number(program.sp()) : "") +
           (program.tp() > 1 ? ", tp " + number(program.tp()) : "") + ", zero " + number(program.zero) +
           ", schedule " + program.schedule + " (" + number(program.ranks()) + " ranks)\n";
   text += "  batch       " + batchLine(program) + ", reduction shards " + number(program.V) +

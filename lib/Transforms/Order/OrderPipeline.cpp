@@ -150,9 +150,9 @@ static LogicalResult checkSequential(func::FuncOp function, int64_t ranks, int64
 /// Writes the programs of one function.
 static LogicalResult orderFunction(func::FuncOp function) {
   auto module = function->getParentOfType<ModuleOp>();
-  int64_t ranks = dist::getGrid(module).dataParallel(),
-          microBatches = options::micro_batches(module).value_or(1);
-  if (failed(checkSequential(function, ranks, microBatches)))
+  Grid grid = dist::getGrid(module);
+  int64_t microBatches = options::micro_batches(module).value_or(1);
+  if (failed(checkSequential(function, grid.dataParallel(), microBatches)))
     return failure();
   FailureOr<MicroBatch> graph = readMicroBatch(function);
   if (failed(graph))
@@ -165,7 +165,7 @@ static LogicalResult orderFunction(func::FuncOp function) {
   if (llvm::any_of(graph->runs, [](const RunInfo &run) { return run.collective; }))
     declareTensorStream(module);
   for (auto [s, slots] : llvm::enumerate(orders->slots))
-    StageWriter(module, *graph, ranks, microBatches, s)
+    StageWriter(module, *graph, grid.slices(), microBatches, s)
         .write(slots, orders->entries ? &*orders->entries : nullptr);
   keepInputs(module, *graph);
   keepOutputs(module, function);

@@ -1,7 +1,9 @@
 //===- StageWriter.cpp - a micro-batch's function as one stage's schedule -===//
 
 #include "StageWriter.h"
+#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Interfaces/Target.h"
+#include "dsopt/Transforms/Order/Communicators.h"
 
 #include <numeric>
 
@@ -259,11 +261,17 @@ void StageWriter::writeReturn() {
   RefAttr all;
   if (bytes)
     all = statistics();
-  if (bytes && ranks > 1) {
+  auto module = out.program->getParentOfType<ModuleOp>();
+  Grid grid = dist::getGrid(module);
+  if (int64_t ranks = grid.dataParallel(); bytes && ranks > 1) {
+    // Ranks along sp have the same.
+    dist::AxesAttr axes = grid.size(Axis::sp) == 1
+                              ? dist::getDataAxes(out.context)
+                              : dist::AxesAttr::get(out.context, {AxisPart{Axis::edp}, AxisPart{Axis::ep}});
     auto type = MemRefType::get({ranks * microBatches * bytes}, IntegerType::get(out.context, 8));
     all = out.ref(out.buffer("statistics.all", type, BufferKind::Activations));
     out.emit<GatherOp>(statistics(), all, microBatches * bytes, TypeAttr(), Traffic::AllGather,
-                       out.nextOrder(), kDataParallel, kCommStream);
+                       out.nextOrder(), declareCommunicator(module, axes), kCommStream);
   }
   SmallVector<Attribute> losses;
   for (int64_t m = 0; graph.loss >= 0 && graph.values[graph.loss].stage == stage && m < microBatches; ++m)

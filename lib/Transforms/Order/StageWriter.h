@@ -41,7 +41,8 @@ private:
   bool isOwned(const PlacedBucket &bucket) const { return bucket.owner == stage; }
 
   const MicroBatch &graph;
-  int64_t ranks, microBatches, stage;
+  int64_t ranks; ///< that have a slice of buckets
+  int64_t microBatches, stage;
   int64_t stagingBytes; ///< of each rank, at most
   ProgramBuilder out;
   BucketBuffers buckets;

@@ -113,6 +113,10 @@ LogicalResult dsopt::gatherByNode(ModuleOp module) {
            << nodeSize << ", expected a divisor of the " << ranks << " data-parallel ranks";
   if (nodeSize == 1 || nodeSize == ranks)
     return success();
+  if (int64_t sp = dist::getGrid(module).size(Axis::sp); sp > 1)
+    return module.emitError(
+               "secondary_params keeps what nodes of data-parallel ranks have, but slices lie on ")
+           << sp << " ranks along sp, too: expected none";
   declareNodes(module, nodeSize);
   AccessAnalysis analysis(module);
   for (auto program : module.getOps<ProgramOp>())

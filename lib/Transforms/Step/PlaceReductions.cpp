@@ -41,6 +41,24 @@ struct ReductionShape {
 };
 } // namespace
 
+/// Shards of a sequence are leaves below those of the batch, and lie on several ranks: a rank's sums are no
+/// subtree where it has several of the batch's, and none of micro-batches where it has several of a sequence.
+static LogicalResult checkSequence(ModuleOp module, const ReductionShape &shape, int64_t sp) {
+  if (shape.shards != shape.ranks)
+    return module.emitError("reduction-shards is ")
+           << shape.shards << " with dp " << shape.ranks << " and sp " << sp
+           << ": expected V = dp where sp is above 1";
+  if (shape.ranks > 1 && !llvm::isPowerOf2_64(sp))
+    return module.emitError("sp is ")
+           << sp << " with dp " << shape.ranks << ": expected a power of two where dp is above 1";
+  if (int64_t shards = options::sequence_shards(module).value_or(sp);
+      shape.local && shards > sp && shape.perShard() > 1)
+    return module.emitError("accumulate is local with ")
+           << shape.perShard() << " micro-batches and " << shards / sp
+           << " sequence shards a rank, whose sums it would have to keep apart: expected sharded";
+  return success();
+}
+
 /// That of the module's options; emits an error and fails where they do not fit each other.
 static FailureOr<ReductionShape> readReductionShape(ModuleOp module) {
   ReductionShape shape;
@@ -54,6 +72,8 @@ static FailureOr<ReductionShape> readReductionShape(ModuleOp module) {
     return module.emitError("reduction-shards is ")
                << shape.shards << ", expected a divisor of the step's " << K << " micro-batches",
            failure();
+  if (int64_t sp = dist::getGrid(module).size(Axis::sp); sp > 1 && failed(checkSequence(module, shape, sp)))
+    return failure();
   if (shape.shards % shape.ranks || (shape.ranks > 1 && !llvm::isPowerOf2_64(shape.shardsPerRank())))
     return module.emitError("reduction-shards is ")
                << shape.shards << ", expected " << shape.ranks << " (dp) times a power of two",

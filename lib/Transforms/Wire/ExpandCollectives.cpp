@@ -206,6 +206,9 @@ LogicalResult Expander::startQuantized(ReduceOp reduce) {
   SmallVector<std::pair<int64_t, int64_t>> gaps;
   if (failed(bucketOf(reduce, gaps)))
     return failure();
+  if (int64_t sp = analysis.members.grid().size(Axis::sp); sp > 1)
+    return reduce.emitOpError("goes as int4 by nodes of data-parallel ranks, but there are ")
+           << sp << " ranks along sp, too: expected one";
   // What was reduced before has come as far as its first exchange, and goes on.
   out.insertBefore(reduce);
   for (auto &[target, reduction] : reductions)
@@ -222,8 +225,7 @@ LogicalResult Expander::startQuantized(ReduceOp reduce) {
 LogicalResult Expander::start(ReduceOp reduce) {
   if (auto wire = reduce.getWire(); wire && wire->isInteger(4))
     return startQuantized(reduce);
-  if (compression && reduce.getMethod() == ReductionMethod::AllToAll &&
-      analysis.members.grid().dataParallel() > 1)
+  if (compression && reduce.getMethod() == ReductionMethod::AllToAll && analysis.members.grid().slices() > 1)
     return startCompressed(reduce);
   FailureOr<int64_t> count = analysis.members.count(reduce);
   if (failed(count))

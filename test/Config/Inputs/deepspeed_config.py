@@ -241,6 +241,8 @@ check("ZeRO++ below stage 3", zero(stage=2, zero_hpz_partition_size=2),
       "zero_optimization.zero_hpz_partition_size (4:3): has no effect: it is for stage 3, ", {"zero": 2}, ["-dp=4"])
 check("a partition that divides no ranks", zero(stage=3, zero_hpz_partition_size=3),
       "-node-size=3 does not divide the 4 data-parallel ranks", args=["-dp=4"])
+check("sequence parallelism", {"sequence_parallel_size": 2}, None, {"sp": 2})
+check("a mesh", {"mesh_param": [2, 2]}, "mesh_param: a mesh of ranks is given by -dp and -sp, or by sequence_parallel_size")
 check("tensor parallelism", {"tensor_parallel": {"autotp_size": 2}}, None, {"tp": 2})
 check("tensor parallelism in a block", {"tensor_parallel": {"tp": {"tp_size": 2}}}, None, {"tp": 2})
 check("two sizes of one thing", {"tensor_parallel": {"autotp_size": 2, "tp": {"tp_size": 4}}},

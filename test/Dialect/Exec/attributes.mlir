@@ -88,7 +88,7 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
   exec.buffer @a : memref<16xf32> buffers slots 2 stride 64
   exec.schedule {
-    // expected-error@below {{'exec.gather' op is counted as send_recv, expected all_gather, tied or tensor_parallel}}
+    // expected-error@below {{'exec.gather' op is counted as send_recv, expected all_gather, tied, tensor_parallel or sequence_parallel}}
     %0 = exec.gather @a to @a[1] bytes 32 send_recv order 0 over @dp on @comm
   }
 }
@@ -101,7 +101,7 @@ exec.program @position0 position 0 blocks [0, 1] {
   exec.buffer @a : memref<16xf32> buffers slots 1 stride 64
   exec.buffer @b : memref<16xf32> buffers slots 1 stride 64
   exec.schedule {
-    // expected-error@below {{'exec.all_to_all' op is counted as tied, expected all_to_all or tensor_parallel}}
+    // expected-error@below {{'exec.all_to_all' op is counted as tied, expected all_to_all, tensor_parallel or sequence_parallel}}
     %0 = exec.all_to_all @a to @b bytes 32 tied order 0 over @dp on @comm
   }
 }

@@ -139,10 +139,11 @@ const Cut kCuts[] = {{{700, 520}, 1, 1}, {{12, 31}, 0, 1}, {{5, 24, 7}, 1, 3}, {
                      {{33, 4}, 1, 1},    {{30, 9}, 0, 1},  {{41}, 0, 1}};
 
 /// A program of whole parameters and shards, with momentum for each, at stage 3 or 1.
-Program shardedProgram(int64_t dp, int64_t tp, bool sliced) {
+Program shardedProgram(int64_t dp, int64_t sp, int64_t tp, bool sliced) {
   Program program;
-  program.grid = dsopt::Grid({1, dp, 1, 1, tp});
+  program.grid = dsopt::Grid({1, dp, 1, sp, tp});
   program.T = kShards;
+  int64_t slices = dp * sp;
   program.buckets.resize(3);
   auto place = [&](Bucket &bucket, int64_t elements) {
     int64_t at = bucket.elements;
@@ -175,12 +176,12 @@ Program shardedProgram(int64_t dp, int64_t tp, bool sliced) {
     bucket.name = "b" + std::to_string(b);
     bucket.type = "f32";
     bucket.distinct = b > 0;
-    bucket.padded = (bucket.elements + 64 * dp - 1) / (64 * dp) * 64 * dp;
+    bucket.padded = (bucket.elements + 64 * slices - 1) / (64 * slices) * 64 * slices;
     for (const char *what : {".param", ".momentum"}) {
       Buffer buffer;
       buffer.name = bucket.name + what;
       buffer.offset = position.memories[0].bytes;
-      buffer.bytes = bucket.padded * 4 / (sliced ? dp : 1);
+      buffer.bytes = bucket.padded * 4 / (sliced ? slices : 1);
       position.memories[0].bytes += buffer.bytes;
       position.buffers.push_back(buffer);
     }
@@ -216,8 +217,8 @@ void eachElement(const Program &program, const RankInfo &info, const Addresses &
     for (const Part &part : partsOf(program.parameters[i]))
       for (int64_t state : {0, 1}) {
         const Position::Load &load = program.positions[0].loads[part.bucket];
-        int64_t slice = program.buckets[part.bucket].padded / program.dp();
-        int64_t first = load.sliced ? info.dpRank * slice : 0,
+        int64_t slice = program.sliceOf(program.buckets[part.bucket]);
+        int64_t first = load.sliced ? info.slice * slice : 0,
                 count = load.sliced ? slice : program.buckets[part.bucket].padded;
         auto *values = reinterpret_cast<float *>(addresses.at(Ref{2 * part.bucket + state}));
         for (int64_t e = 0; e < part.elements; ++e)
@@ -227,10 +228,11 @@ void eachElement(const Program &program, const RankInfo &info, const Addresses &
 }
 
 std::vector<int>
-runSharded(int64_t dp, int64_t tp, bool sliced,
+runSharded(int64_t dp, int64_t sp, int64_t tp, bool sliced,
            const std::function<int(const Program &, const RankInfo &, const Addresses &, Engine &)> &body) {
-  Program program = shardedProgram(dp, tp, sliced);
-  auto group = SharedGroup::create(std::vector<int64_t>(dp * tp, program.positions[0].memories[0].bytes));
+  Program program = shardedProgram(dp, sp, tp, sliced);
+  auto group =
+      SharedGroup::create(std::vector<int64_t>(dp * sp * tp, program.positions[0].memories[0].bytes));
   return runRanks(*group, [&](Engine &engine, char *arena) {
     RankInfo info = rankInfo(program, engine.rank());
     return body(program, info, Addresses(program.positions[0], info, {arena}, nullptr), engine);
@@ -241,9 +243,14 @@ runSharded(int64_t dp, int64_t tp, bool sliced,
 TEST(Parts, AnotherGridReadsWhatOneWrote) {
   Folder folder;
   std::string target = folder.path + "/step-00000001";
-  for (auto [dp, tp, sliced] : {std::tuple(1, 1, true), {2, 2, true}, {1, 4, false}, {3, 2, false}}) {
+  for (auto [dp, sp, tp, sliced] : {std::tuple(1, 1, 1, true),
+                                    {2, 1, 2, true},
+                                    {1, 1, 4, false},
+                                    {3, 1, 2, false},
+                                    {2, 2, 1, true},
+                                    {1, 3, 2, false}}) {
     for (int status :
-         runSharded(dp, tp, sliced, [&](auto &program, auto &info, auto &addresses, auto &engine) {
+         runSharded(dp, sp, tp, sliced, [&](auto &program, auto &info, auto &addresses, auto &engine) {
            eachElement(program, info, addresses, [](size_t i, int64_t state, int64_t element, float &value) {
              value = valueOf(i, state, element);
            });
@@ -255,7 +262,7 @@ TEST(Parts, AnotherGridReadsWhatOneWrote) {
       ASSERT_EQ(status, 0);
     Manifest manifest = inspectCheckpoint(target);
     EXPECT_NO_THROW(verifyState(target, manifest, nullptr));
-    Program program = shardedProgram(1, 1, true);
+    Program program = shardedProgram(1, 1, 1, true);
     ASSERT_EQ(manifest.tensors.size(), 2 * program.parameters.size());
     ParameterFiles files(target);
     for (size_t i = 0; i < program.parameters.size(); ++i)
@@ -268,11 +275,13 @@ TEST(Parts, AnotherGridReadsWhatOneWrote) {
           int64_t wrong = 0;
           for (int64_t e = 0; e < elementsOf(tensor); ++e)
             wrong += values[e] != valueOf(i, state, e);
-          EXPECT_EQ(wrong, 0) << tensor.name << " of " << dp << " x " << tp;
+          EXPECT_EQ(wrong, 0) << tensor.name << " of " << dp << " x " << sp << " x " << tp;
         }
-    for (auto [readDp, readTp, readSliced] : {std::tuple(1, 1, false), {1, 2, true}, {2, 4, true}})
+    for (auto [readDp, readSp, readTp, readSliced] :
+         {std::tuple(1, 1, 1, false), {1, 1, 2, true}, {2, 1, 4, true}, {1, 2, 2, true}})
       for (int status : runSharded(
-               readDp, readTp, readSliced, [&](auto &program, auto &info, auto &addresses, auto &engine) {
+               readDp, readSp, readTp, readSliced,
+               [&](auto &program, auto &info, auto &addresses, auto &engine) {
                  loadState(program, info, addresses, nullptr, target, readManifest(target), nullptr);
                  int64_t wrong = 0;
                  eachElement(program, info, addresses,
@@ -291,15 +300,16 @@ TEST(Parts, AnotherGridReadsWhatOneWrote) {
                                  });
                  return wrong ? 8 : visited == (info.rank == 0 ? program.parameters.size() : 0) ? 0 : 9;
                }))
-        EXPECT_EQ(status, 0) << readDp << " x " << readTp << " of what " << dp << " x " << tp << " wrote";
+        EXPECT_EQ(status, 0) << readDp << " x " << readSp << " x " << readTp << " of what " << dp << " x "
+                             << sp << " x " << tp << " wrote";
     std::filesystem::remove_all(target);
   }
 }
 
 /// Every byte of a tensor is some rank's, once; every unit of a file has one writer, who knows the others.
 TEST(Parts, SegmentsOfShardsCoverTheWhole) {
-  for (auto [dp, tp] : {std::pair(1, 1), {2, 2}, {1, 4}, {5, 1}}) {
-    Program program = shardedProgram(dp, tp, true);
+  for (auto [dp, sp, tp] : {std::tuple(1, 1, 1), {2, 1, 2}, {1, 1, 4}, {5, 1, 1}, {2, 2, 2}}) {
+    Program program = shardedProgram(dp, sp, tp, true);
     SavedTensors saved(program);
     saved.layOut();
     std::vector<int64_t> ends;
@@ -344,7 +354,7 @@ TEST(Parts, SegmentsOfShardsCoverTheWhole) {
 /// What ranks along tp have alike counts once in a norm, shards each.
 TEST(Parts, NormsCountEachElementOnce) {
   for (int64_t tp : {1, 2, 4}) {
-    Program program = shardedProgram(1, tp, false);
+    Program program = shardedProgram(1, 1, tp, false);
     Position &position = program.positions[0];
     Buffer record;
     record.name = "record";

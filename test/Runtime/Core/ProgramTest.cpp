@@ -84,9 +84,9 @@ TEST(Program, SaysWhatIsWrong) {
             "program table: action 1 (): wait: index 1, expected less than 1");
   EXPECT_EQ(failure(kGood, "\"waits\": [0]", "\"waits\": [0], \"changes\": [99]"),
             "program table: action 1 (): changed buffer: index 99, expected less than 2");
-  EXPECT_EQ(
-      failure(kGood, "\"padded\": 128", "\"padded\": 64"),
-      "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 dp");
+  EXPECT_EQ(failure(kGood, "\"padded\": 128", "\"padded\": 64"),
+            "program table: bucket 'b0': 64 elements with padding, expected 64 or more and a multiple of 64 "
+            "for each slice");
   auto withParts = [&](const std::string &parts) {
     return failure(kGood, "\"bucket\": 0}]", "\"parts\": [" + parts + "]}]");
   };
@@ -168,6 +168,29 @@ TEST(Program, SaysWhatIsWrong) {
       failure(kGood, "\"type\": \"f32\", \"communicator\": 0", "\"type\": \"f64\", \"communicator\": 0"),
       "program table: action 1 (): element type 'f64', expected f32, bf16 or f16");
   EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 3"), "program table: K = 4, V = 2, M = 3 do not fit dp = 2");
+  EXPECT_EQ(failure(kGood, "\"M\": 2", "\"M\": 2, \"Q\": 0"),
+            "program table: Q is 0, expected 1 or more, at most 268435456");
+  EXPECT_EQ(failure(kGood, "\"grid\": [1, 2, 1, 1, 1]", "\"grid\": [1, 2, 1, 2, 1], \"Q\": 3"),
+            "program table: Q = 3 is no multiple of the 2 ranks along sp");
+}
+
+/// Rows of data are a data-parallel rank's; slices lie with those along sp, too.
+TEST(Program, RanksHaveSlices) {
+  Program program;
+  program.grid = dsopt::Grid({2, 2, 1, 4, 3});
+  EXPECT_EQ(program.dp(), 2);
+  EXPECT_EQ(program.slices(), 8);
+  for (int rank = 0; rank < program.ranks(); ++rank) {
+    RankInfo info = rankInfo(program, rank);
+    EXPECT_EQ(info.slice, 4 * info.coordinates[1] + info.coordinates[3]);
+    EXPECT_EQ(info.dpRank, info.coordinates[1]);
+    EXPECT_EQ(program.rankAt(info.position, info.slice, info.coordinates[4]), rank);
+  }
+  EXPECT_EQ(describeWorld(program), "48 (dp 2 x pp 2 x sp 4 x tp 3)");
+  EXPECT_EQ(describeRank(program, 43),
+            "rank 43 (stage 1, data-parallel rank 1, sequence-parallel rank 2, tensor-parallel rank 1)");
+  program.grid = dsopt::Grid({1, 1, 1, 4, 1});
+  EXPECT_EQ(describeRank(program, 1), "rank 1");
 }
 
 /// A table of two metrics, of which the action measures what `action` says.

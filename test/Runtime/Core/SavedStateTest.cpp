@@ -180,7 +180,7 @@ TEST(SavedState, AnotherLayoutReadsWhatOneWrote) {
       }
     auto group = SharedGroup::create(std::vector<int64_t>(dp, bytes));
     return runRanks(*group, [&](Engine &engine, char *arena) {
-      RankInfo info{engine.rank(), 0, engine.rank()};
+      RankInfo info = rankInfo(program, engine.rank());
       Addresses addresses(program.positions[0], info, {arena}, nullptr);
       auto each = [&](const std::function<void(float &, float)> &body) {
         for (const Parameter &parameter : program.parameters)

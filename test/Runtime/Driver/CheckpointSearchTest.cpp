@@ -27,7 +27,8 @@ protected:
   void TearDown() override { fs::remove_all(folder); }
 
   /// A checkpoint without tensors after so many steps, of a run.
-  std::string checkpoint(int64_t step, const std::string &run, int64_t shards = 1) {
+  std::string checkpoint(int64_t step, const std::string &run, int64_t tensorShards = 1,
+                         int64_t sequenceShards = 1) {
     std::string path = folder + "/step-0000000" + std::to_string(step);
     fs::remove_all(path);
     fs::create_directory(path);
@@ -36,7 +37,8 @@ protected:
     manifest.step = step;
     manifest.K = manifest.V = 2;
     manifest.accumulate = "local";
-    manifest.T = shards;
+    manifest.T = tensorShards;
+    manifest.Q = sequenceShards;
     writeManifest(manifest, path);
     return path;
   }
@@ -82,6 +84,24 @@ TEST_F(Search, ACheckpointOfOtherTensorShardsIsRefused) {
                                   std::to_string(written) + " and -tp of " + degrees +
                                   "; -resume-new-batch goes on with the new shards");
     }
+  }
+  settings.resumeNewBatch = true;
+  EXPECT_NO_THROW(CheckpointSearch(program, settings).choose());
+}
+
+TEST_F(Search, ACheckpointOfOtherSequenceShardsIsRefused) {
+  std::string path = checkpoint(1, "a", 1, 4);
+  program.Q = 4;
+  EXPECT_EQ(CheckpointSearch(program, settings).choose()->path, path);
+  program.Q = 1;
+  try {
+    CheckpointSearch(program, settings).choose();
+    FAIL();
+  } catch (const Error &error) {
+    EXPECT_EQ(error.what(),
+              path + " was written with Q 4 sequence shards; the program has Q 1. It goes on with the same "
+                     "bits under -sequence-shards=4 and -sp of 1, 2, 4; -resume-new-batch goes on with the "
+                     "new shards");
   }
   settings.resumeNewBatch = true;
   EXPECT_NO_THROW(CheckpointSearch(program, settings).choose());

@@ -201,7 +201,7 @@ TEST(Options, PluginsAddChoices) {
 }
 
 TEST(Options, WhatIsNotThereYetSaysSo) {
-  EXPECT_EQ(message({"-sp=2"}), "option -sp is not available yet");
+  EXPECT_EQ(message({"-ep=2"}), "option -ep is not available yet");
   EXPECT_EQ(message({"-lr-schedule=wsd"}), "option -lr-schedule=wsd is not available yet");
 }
 
@@ -282,7 +282,7 @@ TEST(Options, RanksCompareMeanings) {
 
 TEST(Options, HelpOfOne) {
   EXPECT_EQ(optionHelp(*findOption("pp")), "-pp=N\n  pipeline stages\n  default: 1. compiled in.\n");
-  EXPECT_EQ(optionHelp(*findOption("sp")), "-sp=N\n  not available yet\n");
+  EXPECT_EQ(optionHelp(*findOption("ep")), "-ep=N\n  not available yet\n");
 }
 
 TEST(Options, ProgramsKeepOneWordForEachOption) {

@@ -91,3 +91,10 @@ module attributes {dsopt.options = {dp = 2 : i64, node_size = 2 : i64, secondary
 module attributes {dsopt.options = {dp = 4 : i64, node_size = 3 : i64, secondary_params = "node"}} {
   dist.grid @grid [pp = 1, edp = 4, ep = 1, sp = 1, tp = 1]
 }
+
+// -----
+
+// expected-error @below {{secondary_params keeps what nodes of data-parallel ranks have, but slices lie on 2 ranks along sp, too: expected none}}
+module attributes {dsopt.options = {dp = 4 : i64, node_size = 2 : i64, secondary_params = "node"}} {
+  dist.grid @grid [pp = 1, edp = 4, ep = 1, sp = 2, tp = 1]
+}

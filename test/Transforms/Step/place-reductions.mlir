@@ -3,6 +3,10 @@
 // RUN: sed -e 's/DP/1/g;s/PADDED/128/g;s/MICRO/6/;s/SHARDS/3/;s/ORDER/sharded/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=SHARDED
 // RUN: sed -e 's/DP/2/g;s/PADDED/128/g;s/MICRO/4/;s/SHARDS/8/;s/ORDER/sharded/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=RANKS
 // RUN: sed -e 's/DP/2/g;s/PADDED/128/g;s/MICRO/3/;s/SHARDS/6/;s/ORDER/local/' %s | not dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: sed -e 's/DP/2/g;s/sp = 1/sp = 2/;s/PADDED/256/g;s/MICRO/2/;s/SHARDS/2/;s/ORDER/sharded/' %s | dsopt-opt -order-pipeline -share-gathers -place-reductions -finish-step -prefetch-gathers -throttle-reductions -insert-waits -plan-memory -verify-exec | FileCheck %s --check-prefix=SEQUENCE
+// RUN: sed -e 's/DP/2/g;s/sp = 1/sp = 2/;s/PADDED/256/g;s/MICRO/2/;s/SHARDS/4/;s/ORDER/sharded/' %s | not dsopt-opt -order-pipeline -place-reductions 2>&1 | FileCheck %s --check-prefix=SHARDS
+// RUN: sed -e 's/DP/2/g;s/sp = 1/sp = 3/;s/PADDED/384/g;s/MICRO/2/;s/SHARDS/2/;s/ORDER/sharded/' %s | not dsopt-opt -order-pipeline -place-reductions 2>&1 | FileCheck %s --check-prefix=ODDSP
+// RUN: sed -e 's/DP/1/g;s/sp = 1/sp = 2/;s/PADDED/128/g;s/MICRO/2/;s/SHARDS/1/;s/ORDER/local", sequence_shards = 4 : i64, init = "model/' %s | not dsopt-opt -order-pipeline -place-reductions 2>&1 | FileCheck %s --check-prefix=APART
 
 // One block, one accumulator. Shards are added along the binary tree whose odd
 // nodes are carried up; the sum is the state itself where one rank has it all.
@@ -78,5 +82,13 @@ module attributes {dsopt.options = {dp = DP : i64, zero = 2 : i64, micro_batches
 // RANKS: exec.add @b0.whole.0.0, @b0.whole.0.1
 // RANKS: exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 over @dp on @comm
 // RANKS-NOT: exec.reduce
+
+// Each micro-batch's is added over all ranks of dp and sp, and then to that of those before.
+// SEQUENCE: exec.reduce @b0.whole.0.0 to @b0.grad.0 elements 64 : f32 order 0 over @dp on @comm
+// SEQUENCE: exec.reduce {{.*}} to @b0.grad.0 elements 64 : f32 accumulate order 1 over @dp on @comm
+
+// SHARDS: error: reduction-shards is 4 with dp 2 and sp 2: expected V = dp where sp is above 1
+// ODDSP: error: sp is 3 with dp 2: expected a power of two where dp is above 1
+// APART: error: accumulate is local with 2 micro-batches and 2 sequence shards a rank, whose sums it would have to keep apart: expected sharded
 
 // ERROR: error: reduction-shards is 6, expected 2 (dp) times a power of two

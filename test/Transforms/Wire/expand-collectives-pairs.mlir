@@ -104,3 +104,23 @@ exec.program @position0 position 0 blocks [0, 1] {
     %0 = exec.reduce @g to @s elements 64 : f32 as i4 by all_to_all order 0 over @dp on @comm
   }
 }
+
+// -----
+
+module {
+  dist.grid @grid [pp = 1, edp = 2, ep = 1, sp = 2, tp = 1]
+  exec.stream @compute compute
+  exec.stream @comm communication
+  exec.communicator @dp over [edp, ep, sp]
+  graph.parameter @w : tensor<256xf32> from "m" at 0 bytes 1024
+  dist.bucket @b0 : f32 of [0] [#dist.range<@w, 0, 256>] elements 256 padded 256 over [edp, ep, sp] zero 2
+  exec.program @position0 position 0 blocks [0, 1] {
+    exec.memory @device device
+    exec.buffer @g : memref<256xf32> buffers slots 1 stride 1024 of @b0
+    exec.buffer @s : memref<64xf32> gradients slots 1 stride 256 accumulator of @b0 use 0
+    exec.schedule {
+      // expected-error @below {{goes as int4 by nodes of data-parallel ranks, but there are 2 ranks along sp, too: expected one}}
+      %0 = exec.reduce @g to @s elements 64 : f32 as i4 by all_to_all order 0 over @dp on @comm
+    }
+  }
+}

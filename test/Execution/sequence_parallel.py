@@ -1,0 +1,131 @@
+"""One hash and one loss text over all degrees of sequence parallelism at equal sequence shards, beside data parallelism, ZeRO and tensor
+parallelism; a run resumed at another degree; what counts once; and losses beside those of one shard, which are other bits of the same numbers.
+
+usage: sequence_parallel.py DSOPT
+"""
+import json
+import os
+import re
+import sys
+import tempfile
+
+from runs import MPIRUN, check, execute, model, relative, train
+
+dsopt = sys.argv[1]
+STEP = ["-steps=3", "-grad-clip=1", "-lr=3e-3", "-micro-batch-size=2"]
+SHARDS = ["-sequence-shards=4", *STEP]
+
+
+def same(title, runs, base):
+    """All runs have one loss text and one hash."""
+    reference = None
+    for options in runs:
+        *prefix, words = options if isinstance(options, tuple) else (options,)
+        run = train(dsopt, "gpt2-tiny", *base, *words.split(), prefix=prefix[0] if prefix else ())
+        reference = reference or run
+        check(run.hash == reference.hash and run.loss_text == reference.loss_text,
+              f"{title}: {words} differs from {runs[0]}: {run.loss_text} {run.hash}, expected {reference.loss_text} {reference.hash}")
+    print(f"{title}: {len(runs)} layouts, one hash {reference.hash[:16]}, losses {', '.join(reference.loss_text)}", flush=True)
+    return reference
+
+
+def transformer():
+    """Reduction shards count data-parallel ranks where sequence shards lie on several."""
+    grids = ["-sp=1", "-sp=2", "-sp=4", "-sp=2 -zero=1", "-sp=2 -zero=2", "-sp=2 -zero=3", "-sp=4 -zero=3 -pp=2", "-sp=2 -recompute=full"]
+    run = same("gpt2-tiny, Q = 4", grids, [*SHARDS, "-micro-batches=4"])
+    one = train(dsopt, "gpt2-tiny", *STEP, "-micro-batches=4")
+    check(relative(run.losses, one.losses) < 1e-5 and run.hash != one.hash, f"4 sequence shards: {run.losses}, one: {one.losses}")
+    grids = ["-sp=1", "-dp=2 -zero=3", *(f"-dp=2 -sp=2 -zero={zero}" for zero in range(4)), "-dp=2 -sp=4 -zero=3", ([*MPIRUN, "4"], "-sp=2 -zero=2"),
+             "-dp=2 -sp=2 -zero=3 -gather-window=2 -offload-params=cpu -offload-optimizer=cpu"]
+    same("gpt2-tiny, Q = 4, V = 2", grids, [*SHARDS, "-global-batch=8", "-reduction-shards=2"])
+    same("gpt2-tiny, Q = 4, T = 2", ["-sp=1", "-tp=2", "-sp=2 -tp=2 -zero=3", "-sp=4 -zero=1"], [*SHARDS, "-tensor-shards=2", "-micro-batches=2"])
+
+
+def others():
+    for rule in ("lamb", "muon", "adafactor", "lion"):
+        same(f"gpt2-tiny, Q = 4, {rule}", ["-sp=1", "-sp=2 -zero=3", "-sp=4"], [*SHARDS, f"-optimizer={rule}"])
+
+
+def norms():
+    """Each element counts once, whoever has it beside."""
+    runs = [train(dsopt, "gpt2-tiny", *SHARDS, "-tensor-shards=2", "-log-norms", *words.split()).steps[-1] for words in ("-sp=1", "-sp=2 -tp=2", "-sp=4 -zero=3", "-tp=2")]
+    for name in ("grad_norm", "grad_norms", "param_norms"):
+        check(all(run[name] == runs[0][name] for run in runs), f"{name} differ: {[run[name] for run in runs]}")
+    print(f"norms: {len(runs[0]['grad_norms'])} of gradients, {len(runs[0]['param_norms'])} of parameters", flush=True)
+
+
+def resumed():
+    """Each degree goes on from what another one saved; the weights go home whole."""
+    path, data = model("gpt2-tiny")
+    base = [dsopt, path, "-run", f"-data={data}", "-quiet", *STEP, "-global-batch=8", "-reduction-shards=2"]
+    with tempfile.TemporaryDirectory() as folder:
+        whole = os.path.join(folder, "whole.safetensors")
+        execute([*base, "-sequence-shards=4", "-steps=4", f"-save-weights={whole}"])
+        expected = open(whole, "rb").read()
+        for before, behind in (("-dp=2 -sp=2 -zero=3", "-dp=2 -zero=1"), ("-sp=1 -sequence-shards=4", "-dp=2 -sp=4"), ("-dp=2 -sp=4 -zero=1", "-sp=1")):
+            saved, weights = os.path.join(folder, "saved"), os.path.join(folder, "weights.safetensors")
+            execute([*base, "-sequence-shards=4", *before.split(), "-steps=2", f"-save={saved}"])
+            # Without the option the checkpoint's number is taken.
+            execute([*base, *behind.split(), "-steps=4", f"-resume={saved}", f"-save-weights={weights}"])
+            check(open(weights, "rb").read() == expected, f"from {before} to {behind}: other weights than without a stop")
+            execute(["rm", "-r", saved])
+        execute([*base, "-sequence-shards=4", "-steps=1", f"-save={folder}/four"])
+        for words, text in (("-sequence-shards=2", "was written with Q 4 sequence shards; the program has Q 2. It goes on with the same bits under -sequence-shards=4 and -sp of 1, 2, 4;"),
+                            ("-sp=3", "-sequence-shards=4, as the checkpoint of -resume has them, over -sp=3: expected -sp times a power of two")):
+            said = execute([*base, *words.split(), f"-resume={folder}/four"], status=1).stderr
+            check(text in said, f"{words} from a checkpoint of 4 shards: {said}")
+    print("resumed at other degrees: the same weights", flush=True)
+
+
+def forward_alone():
+    path, data = model("gpt2-tiny")
+    losses = set()
+    for words in ("-sp=1", "-sp=2", "-sp=4 -dp=2"):
+        said = execute([dsopt, path, "-eval", f"-data={data}", "-sequence-shards=4", *words.split()]).stdout
+        losses.update(re.findall(r"eval loss (\S+)", said))
+    check(len(losses) == 1, f"evaluations differ: {losses}")
+    print(f"evaluated: {losses.pop()}", flush=True)
+
+
+def planned():
+    """What travels between sequence shards is listed by kind, and what the traffic counts."""
+    path, _ = model("gpt2-tiny")
+    for words in (["-sp=2"], ["-sp=4", "-micro-batches=3"], ["-sp=2", "-tp=2"], ["-sp=2", "-dp=2", "-pp=2", "-zero=3"]):
+        whole = json.loads(execute([dsopt, path, *words, "-plan=json"]).stdout)
+        text, layout = execute([dsopt, path, *words, "-plan=sharding"]).stdout, whole["layout"]
+        ranks = len(whole["ranks"]) / layout["pp"]
+        for axis, traffic in (("sp", "sequence_parallel"), ("tp", "tensor_parallel")):
+            listed = [one for one in whole["sharding"]["collectives"] if one["axes"] == [axis]]
+            sent = sum(rank["traffic"].get(traffic, 0) for rank in whole["ranks"]) / ranks
+            check(sum(one["bytes"] for one in listed) == sent and (sent > 0) == (layout[axis] > 1), f"{words}: {listed}, sent {sent}")
+            check(sent == 0 or f"a rank sends {int(sent)} bytes along {axis} in a step" in text, f"{words}: {text}")
+        kinds = {one["kind"] for one in whole["sharding"]["collectives"] if one["axes"] == ["sp"]}
+        check(kinds in ({"all_gather", "reduce_scatter", "all_reduce"}, {"all_to_all", "all_reduce"}), f"{words}: {kinds}")
+        check(f"sequence shards  {layout['sp']} over {layout['sp']} ranks" in text, f"{words}: {text}")
+    print("planned: what is sent", flush=True)
+
+
+def refused():
+    """Each in one line."""
+    path, data = model("gpt2-tiny")
+    for words, said in (("-sp=2 -sequence-shards=3", "-sequence-shards=3 over -sp=2: expected -sp times a power of two"),
+                        ("-sp=2 -sequence-shards=6", "-sequence-shards=6 over -sp=2: expected -sp times a power of two"),
+                        ("-sp=2 -reduction-shards=2 -micro-batches=2", "-reduction-shards=2 with -dp=1 and -sp=2: expected as many as -dp where -sp is above 1"),
+                        ("-sp=3 -dp=2", "-sp=3 with -dp=2: expected a power of two where -dp is above 1"),
+                        ("-sp=2 -sequence-shards=4 -accumulate=local -micro-batches=2", "-accumulate=local with 2 sequence shards a rank and 2 micro-batches a reduction shard"),
+                        ("-sp=2 -compress-gradients=onebit", "-compress-gradients=onebit does not go with -sp=2 yet: what it leaves out of exchanges is not kept by sequence shards"),
+                        ("-sp=2 -optimizer=onebit-adam -freeze-step=2", "-optimizer=onebit-adam does not go with"),
+                        ("-sp=2 -dp=2 -zero=3 -node-size=1 -reduce-type=int4", "-reduce-type=int4 does not go with -sp=2 yet"),
+                        ("-sp=2 -dp=4 -zero=3 -node-size=2 -secondary-params=node", "-secondary-params=node does not go with -sp=2 yet")):
+        done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", *words.split()], status=1)
+        check(said in done.stderr and done.stderr.count("error:") == 1, f"{words}: {done.stderr}")
+    print("refused by name", flush=True)
+
+
+transformer()
+others()
+norms()
+resumed()
+forward_alone()
+planned()
+refused()
