@@ -431,8 +431,8 @@ func.func @bits() -> (tensor<2xi32>, tensor<2xi32>) {
 // CHECK: return %[[Y]], %[[X]], %arg0
 func.func @dropout(%a: tensor<4xf32>, %k: tensor<7xi32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %x = graph.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
-  %training = graph.constant dense<[0, 0, 0, 0, 1, 0]> : tensor<7xi32>
-  %testing = graph.constant dense<[0, 0, 0, 0, 0, 0]> : tensor<7xi32>
+  %training = graph.constant dense<[0, 0, 0, 0, 1, 0, 0]> : tensor<7xi32>
+  %testing = graph.constant dense<[0, 0, 0, 0, 0, 0, 0]> : tensor<7xi32>
   %s = graph.constant dense<[0, -1]> : tensor<2xi32>
   %0 = graph.dropout %x, %training, %s {ratio = 0.5 : f64} : (tensor<4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<4xf32>
   %1 = graph.dropout %x, %testing, %s {ratio = 0.5 : f64} : (tensor<4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<4xf32>

@@ -36,6 +36,7 @@
 // HEADS: graph.attention {{.*}}begin = 4 : i64
 // HEADS: dist.all_to_all {{.*}} over [sp] {graph.block = 0 : i64} : tensor<8x1x1x4xf32>
 // HEADS-NOT: all_gather
+// HEADS-LABEL: module @shifted
 
 // WHOLE-LABEL: module @attention
 // WHOLE-NOT: dist.

@@ -117,11 +117,11 @@ with np.errstate(all="ignore"):
   return %e, %l, %m, %r : {Y}, {Y}, {Y}, {T()}""", [special],
                 [np.exp(special), np.log(special), np.maximum(special, 0), np.max(special)])
 
-key, stream = np.array([7, 5, 3, 2, 1, 1], np.int32), np.array([4, ~4], np.int32)
+key, stream = np.array([7, 5, 3, 2, 1, 1, 1], np.int32), np.array([4, ~4], np.int32)
 for shape in sampled([(3, 5, 64), (1, 1), (1,), (1023,), (15, 17), (17, 1023), (2, 3, 5, 7), (9, 1, 2)], 3):
     x, X, ratio = real(*shape), T(*shape), 0.1 * len(shape)
     y = np.where(kept(ratio, shape, number=4, step=3, micro_batch=2, seed=7 + (5 << 32)), x.astype(f64) / (1 - ratio), 0)
-    drop = f"graph.dropout %arg0, %arg1, %arg2 {{ratio = {ratio} : f64}} : ({X}, {T(6, t='i32')}, {T(2, t='i32')}) -> {X}"
+    drop = f"graph.dropout %arg0, %arg1, %arg2 {{ratio = {ratio} : f64}} : ({X}, {T(7, t='i32')}, {T(2, t='i32')}) -> {X}"
     suite.check(f"dropout {shape}", f"""
   %y = {drop}
   return %y : {X}""", [x, key, stream], [y])
@@ -139,7 +139,7 @@ for shape in sampled([(3, 5, 64), (1, 1), (1,), (1023,), (15, 17), (17, 1023), (
 
     drawn = uniform(shape, number=4, step=3, micro_batch=2, seed=7 + (5 << 32))
     suite.check(f"uniform {shape}", f"""
-  %y = graph.uniform %arg0, %arg1 : ({T(6, t='i32')}, {T(2, t='i32')}) -> {X}
+  %y = graph.uniform %arg0, %arg1 : ({T(7, t='i32')}, {T(2, t='i32')}) -> {X}
   %z = graph.add %y, %arg2 : ({X}, {X}) -> {X}
   return %y, %z : {X}, {X}""", [key, stream, x], [drawn, drawn + x])
 
@@ -147,7 +147,15 @@ for shape in sampled([(3, 5, 64), (1, 1), (1,), (1023,), (15, 17), (17, 1023), (
 whole = kept(0.3, (6, 24), number=4, step=3, micro_batch=2, seed=7 + (5 << 32)).reshape(6, 3, 4, 2)[:, :, 3].reshape(6, 6)
 x, X = real(6, 6), T(6, 6)
 suite.check("dropout of a shard", f"""
-  %y = graph.dropout %arg0, %arg1, %arg2 {{ratio = 0.3 : f64, begin = 2 : i64, runs = #graph.runs<2 every 8 step 4>}} : ({X}, {T(6, t='i32')}, {T(2, t='i32')}) -> {X}
+  %y = graph.dropout %arg0, %arg1, %arg2 {{ratio = 0.3 : f64, begin = 2 : i64, runs = #graph.runs<2 every 8 step 4>}} : ({X}, {T(7, t='i32')}, {T(2, t='i32')}) -> {X}
+  return %y : {X}""", [x, key, stream], [np.where(whole, x.astype(f64) / 0.7, 0)])
+
+# The last of four sequence shards, on the second of two ranks, and of these the second of two tensor shards.
+whole = kept(0.3, (2, 8, 6), number=4, step=3, micro_batch=2, seed=7 + (5 << 32))[:, 6:, 3:]
+x, X = real(2, 2, 3), T(2, 2, 3)
+runs = "runs = #graph.runs<3 every 6 step 3>, time_begin = 12 : i64, time_runs = #graph.runs<12 every 48 step 24>"
+suite.check("dropout of positions", f"""
+  %y = graph.dropout %arg0, %arg1, %arg2 {{ratio = 0.3 : f64, {runs}}} : ({X}, {T(7, t='i32')}, {T(2, t='i32')}) -> {X}
   return %y : {X}""", [x, key, stream], [np.where(whole, x.astype(f64) / 0.7, 0)])
 
 a, b = np.abs(real(7, 1, 33)) + 0.1, real(5, 1)
