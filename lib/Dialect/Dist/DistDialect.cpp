@@ -165,6 +165,9 @@ static LogicalResult verifyGroup(Operation *op, AxesAttr axes, BucketOp bucket) 
 static LogicalResult verifySlices(Operation *op, AxesAttr axes, Value slice, Value whole) {
   if (failed(verifyAxes(op, axes)))
     return failure();
+  // Values are placed before there is a grid.
+  if (op->getParentOfType<ModuleOp>().getOps<GridOp>().empty())
+    return success();
   int64_t ranks = getGrid(op).count(axes.getParts()),
           rows = cast<RankedTensorType>(whole.getType()).getDimSize(0);
   if (rows % ranks || (slice && cast<RankedTensorType>(slice.getType()).getDimSize(0) * ranks != rows))

@@ -1,8 +1,8 @@
 //===- SequenceExchange.cpp - attention of heads, positions exchanged -----===//
 //
-// Ulysses (Jacobs et al., 2023): before attention ranks exchange positions for heads, and back behind it. Each
-// shard has some heads of all positions, and attends for the rows of one sequence shard after the other: as
-// many rows at once, and sums of as many pieces, as where keys and values are gathered, so that either way
+// Ulysses (Jacobs et al., 2023): before attention ranks exchange positions for heads, and back behind it.
+// Each shard has some heads of all positions, and attends for the rows of one sequence shard after the other:
+// as many rows at once, and sums of as many pieces, as where keys and values are gathered, so that either way
 // gives the same bits.
 //
 //===----------------------------------------------------------------------===//
@@ -68,8 +68,8 @@ SequenceWriter::Shards SequenceWriter::toHeads(Value value) {
         shape.insert(shape.begin() + 2, 1);
         Value apart = reshape(builder, loc, own, shape);
         shape[2] = heads->readers;
-        apart = graph::ExpandOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()),
-                                        apart);
+        apart =
+            graph::ExpandOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), apart);
         shape[1] *= shape[2];
         shape.erase(shape.begin() + 2);
         all.push_back(reshape(builder, loc, apart, shape));
@@ -120,9 +120,8 @@ Value SequenceWriter::maskOf(Value mask, int64_t shard, int64_t rows, int64_t he
     SmallVector<int32_t> places;
     for (int64_t head = 0; head < heads / shards; ++head)
       places.push_back(head);
-    mask = graph::GatherOp::create(builder, loc, mask,
-                                   this->places(shard, places, heads / shards, 0, -1), rank - 3,
-                                   IntegerAttr());
+    mask = graph::GatherOp::create(builder, loc, mask, this->places(shard, places, heads / shards, 0, -1),
+                                   rank - 3, IntegerAttr());
   }
   if (rank >= 2 && typeOf(mask).getDimSize(rank - 2) == rows && rows > 1)
     mask = slice(builder, loc, mask, rank - 2, first, own);
@@ -148,8 +147,7 @@ void SequenceWriter::writeExchanged(graph::AttentionOp op) {
       copy.getKMutable().assign(keys[part]);
       copy.getVMutable().assign(columns[part]);
       if (op.getMask())
-        copy.getMaskMutable().assign(
-            maskOf(wholeOf(op.getMask()), shard, rows, heads, part * own, own));
+        copy.getMaskMutable().assign(maskOf(wholeOf(op.getMask()), shard, rows, heads, part * own, own));
       SmallVector<int64_t> shape(typeOf(own_q).getShape());
       copy.getLse().setType(RankedTensorType::get(ArrayRef(shape).drop_back(), builder.getF32Type()));
       shape[3] = typeOf(op.getResult()).getDimSize(3);

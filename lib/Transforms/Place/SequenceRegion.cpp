@@ -83,30 +83,27 @@ std::optional<SequenceRegion::Loops> SequenceRegion::loopsOf(Operation *op) {
 }
 
 std::optional<TimeCut> SequenceRegion::cutOf(Value value) const {
-  Operation *op = value.getDefiningOp();
-  return op && isCut(op) && !sums(op) ? cutOf(op, value) : std::nullopt;
+  auto result = dyn_cast<OpResult>(value);
+  return result && isCut(result.getOwner()) && !sums(result.getOwner()) ? madeAs(result) : std::nullopt;
 }
 
-std::optional<TimeCut> SequenceRegion::cutOf(Operation *op, Value value) const {
+std::optional<TimeCut> SequenceRegion::cutAt(Operation *op, unsigned number) const {
   auto choice = chosen.find(op);
   if (choice == chosen.end())
     return std::nullopt;
+  unsigned operands = op->getNumOperands();
+  Value value = number < operands ? op->getOperand(number) : Value(op->getResult(number - operands));
   if (isa<graph::ReshapeOp, graph::SliceOp>(op)) {
     auto known = cuts.find(value);
     return known == cuts.end() ? std::nullopt : std::optional(known->second);
   }
   std::optional<Loops> loops = loopsOf(op);
-  SmallVector<Value> values(op->getOperands());
-  llvm::append_range(values, op->getResults());
-  for (auto [each, dims] : llvm::zip_equal(values, loops->dims))
-    if (each == value)
-      for (auto [dim, loop] : llvm::enumerate(dims))
-        if (loop == choice->second.loop) {
-          TimeCut cut = choice->second.cut;
-          cut.dim = dim;
-          return cut;
-        }
-  return std::nullopt;
+  auto dim = llvm::find(loops->dims[number], choice->second.loop);
+  if (dim == loops->dims[number].end())
+    return std::nullopt;
+  TimeCut cut = choice->second.cut;
+  cut.dim = dim - loops->dims[number].begin();
+  return cut;
 }
 
 /// What is made of inputs alone is whole everywhere, and so are parameters under any shape.
@@ -168,11 +165,12 @@ LogicalResult SequenceRegion::seed(func::FuncOp forward) {
 void SequenceRegion::choose(Operation *op, Choice choice) {
   if (!chosen.try_emplace(op, choice).second)
     return;
-  SmallVector<Value> values(op->getOperands());
-  llvm::append_range(values, op->getResults());
-  for (Value value : values)
-    if (std::optional<TimeCut> cut = cutOf(op, value))
-      assign(value, *cut);
+  for (OpOperand &operand : op->getOpOperands())
+    if (std::optional<TimeCut> cut = takenAs(operand))
+      assign(operand.get(), *cut);
+  for (OpResult result : op->getResults())
+    if (std::optional<TimeCut> cut = madeAs(result))
+      assign(result, *cut);
 }
 
 void SequenceRegion::visit(Operation *op) {

@@ -42,8 +42,13 @@ public:
   bool sums(mlir::Operation *op) const { return sumOps.contains(op); }
   /// Whether it takes few rows, each of which one shard has.
   bool takesRows(mlir::Operation *op) const { return takes.contains(op); }
-  /// How shards have an operand or a result of an operation that is cut; nothing: all of them whole.
-  std::optional<TimeCut> cutOf(mlir::Operation *op, mlir::Value value) const;
+  /// How shards of an operation that is cut have one of its operands or results; nothing: all of them whole.
+  std::optional<TimeCut> takenAs(mlir::OpOperand &operand) const {
+    return cutAt(operand.getOwner(), operand.getOperandNumber());
+  }
+  std::optional<TimeCut> madeAs(mlir::OpResult result) const {
+    return cutAt(result.getOwner(), result.getOwner()->getNumOperands() + result.getResultNumber());
+  }
   /// How the shards of a value are made; nothing: it is whole.
   std::optional<TimeCut> cutOf(mlir::Value value) const;
   /// Whether a value is made of inputs and constants alone: every rank makes it whole.
@@ -63,6 +68,8 @@ private:
     TimeCut cut; ///< its dimension is of no meaning
   };
   static std::optional<Loops> loopsOf(mlir::Operation *op);
+  /// Of an operand, or behind these a result.
+  std::optional<TimeCut> cutAt(mlir::Operation *op, unsigned number) const;
   void classify(mlir::func::FuncOp forward);
   llvm::LogicalResult seed(mlir::func::FuncOp forward);
   bool canHave(mlir::Value value) const;

@@ -197,8 +197,9 @@ Value SequenceWriter::once(Value value) {
 }
 
 /// What each shard takes for an operand.
-SequenceWriter::Shards SequenceWriter::operandOf(Operation *op, Value value) {
-  std::optional<TimeCut> wanted = region.cutOf(op, value), known = region.cutOf(value);
+SequenceWriter::Shards SequenceWriter::operandOf(OpOperand &operand) {
+  Value value = operand.get();
+  std::optional<TimeCut> wanted = region.takenAs(operand), known = region.cutOf(value);
   if (wanted && known && *wanted == *known)
     return values.lookup(value);
   Value whole = known ? gather(value) : wholeOf(value);
@@ -214,21 +215,21 @@ void SequenceWriter::setPositions(Operation *copy, Operation *whole, int64_t sha
   if (auto constant = dyn_cast<graph::ConstantOp>(copy))
     return;
   if (auto slice = dyn_cast<graph::SliceOp>(copy)) {
-    TimeCut cut = *region.cutOf(whole, whole->getOperand(0));
+    TimeCut cut = *region.takenAs(whole->getOpOperand(0));
     SmallVector<int64_t> starts(slice.getStarts());
     starts[cut.dim] = 0;
     slice.setStarts(starts);
     slice.setSizes(typeOf(slice.getResult()).getShape());
   } else if (auto attention = dyn_cast<graph::AttentionOp>(copy); attention && attention.getCausal()) {
     auto original = cast<graph::AttentionOp>(whole);
-    TimeCut cut = *region.cutOf(whole, original.getQ());
+    TimeCut cut = *region.takenAs(original.getQMutable());
     int64_t rows = typeOf(original.getQ()).getDimSize(2), columns = typeOf(original.getK()).getDimSize(2),
             own = cut.length / shards;
     int64_t begin = original.getBegin().value_or(columns - rows) - cut.begin;
     attention.setBegin(begin + shard * own);
     attention.setStep(mine * own);
   } else if (auto dropout = dyn_cast<graph::DropoutOp>(copy)) {
-    TimeCut cut = *region.cutOf(whole, whole->getResult(0));
+    TimeCut cut = *region.madeAs(whole->getResult(0));
     RankedTensorType type = typeOf(whole->getResult(0));
     int64_t inner = 1, own = cut.length / shards;
     for (int64_t size : type.getShape().drop_front(cut.dim + 1))
@@ -253,13 +254,13 @@ void SequenceWriter::writeCut(Operation *op) {
   if (auto attention = dyn_cast<graph::AttentionOp>(op); attention && exchanges && canExchange(attention))
     return writeExchanged(attention);
   SmallVector<Shards> operands =
-      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return operandOf(op, operand); });
+      llvm::map_to_vector(op->getOpOperands(), [&](OpOperand &operand) { return operandOf(operand); });
   Shards pieces;
   for (int64_t shard = 0; shard < mine; ++shard) {
     if (region.sums(op))
-      for (auto [value, each] : llvm::zip_equal(op->getOperands(), operands))
-        if (std::optional<TimeCut> cut = region.cutOf(op, value)) {
-          RankedTensorType type = typeOf(value);
+      for (auto [operand, each] : llvm::zip_equal(op->getOpOperands(), operands))
+        if (std::optional<TimeCut> cut = region.takenAs(operand)) {
+          RankedTensorType type = typeOf(operand.get());
           // Rows that mean nothing count nothing.
           if (type.getDimSize(cut->dim) != cut->parts * cut->length)
             each[shard] = graph::WhereOp::create(
@@ -274,7 +275,7 @@ void SequenceWriter::writeCut(Operation *op) {
       continue;
     }
     for (auto [result, own] : llvm::zip_equal(op->getResults(), copy->getResults())) {
-      own.setType(local(result.getType(), *region.cutOf(op, result)));
+      own.setType(local(result.getType(), *region.madeAs(result)));
       values[result].push_back(own);
     }
     setPositions(copy, op, shard);
@@ -359,4 +360,3 @@ void SequenceWriter::write() {
   for (Operation *op : llvm::reverse(gone))
     op->erase();
 }
-

@@ -18,8 +18,7 @@ class SequenceWriter {
 public:
   SequenceWriter(mlir::func::FuncOp forward, const SequenceRegion &region, int64_t shards, int64_t ranks,
                  bool exchanges)
-      : forward(forward), region(region), builder(forward.getContext()), shards(shards),
-        ranks(ranks),
+      : forward(forward), region(region), builder(forward.getContext()), shards(shards), ranks(ranks),
         mine(shards / ranks), exchanges(exchanges) {
     llvm::SmallVector<AxisPart> parts;
     if (ranks > 1)
@@ -39,9 +38,10 @@ private:
   Shards toHeads(mlir::Value value);
   Shards exchangeToHeads(const Shards &each);
   Shards toPositions(const Shards &each);
-  mlir::Value maskOf(mlir::Value mask, int64_t shard, int64_t rows, int64_t heads, int64_t first, int64_t own);
+  mlir::Value maskOf(mlir::Value mask, int64_t shard, int64_t rows, int64_t heads, int64_t first,
+                     int64_t own);
   void writeWhole(mlir::Operation *op);
-  Shards operandOf(mlir::Operation *op, mlir::Value value);
+  Shards operandOf(mlir::OpOperand &operand);
   Shards shareWhole(mlir::Value value, dist::AxesAttr over);
   Shards sliceWhole(mlir::Value value, TimeCut cut, bool isTrained, dist::AxesAttr over);
   mlir::Value gather(mlir::Value value);
@@ -70,8 +70,10 @@ private:
   llvm::DenseMap<mlir::Value, Shards> values;
   llvm::DenseMap<ByBlock, Shards> shared;
   llvm::DenseMap<ByBlock, mlir::Value> gathered, counted;
-  llvm::DenseMap<mlir::Value, mlir::Value> sums; ///< what whole results of operations that are cut have become
-  std::map<std::pair<void *, std::array<int64_t, 4>>, llvm::SmallVector<std::pair<mlir::Attribute, Shards>>> slices;
+  llvm::DenseMap<mlir::Value, mlir::Value>
+      sums; ///< what whole results of operations that are cut have become
+  std::map<std::pair<void *, std::array<int64_t, 4>>, llvm::SmallVector<std::pair<mlir::Attribute, Shards>>>
+      slices;
 };
 
 } // namespace dsopt

@@ -103,8 +103,8 @@ class Case:
             array = np.ascontiguousarray(values[value.name])
             array = array.astype(np.float32 if array.dtype in NARROW else CARRIERS.get(array.dtype, array.dtype))
             array.tofile(os.path.join(folder, value.name + ".in"))
-        # What a runtime tells of a micro-batch (dsopt/Runtime/Scalars.h): seed, step, micro-batch, training, rank along tp.
-        np.array([7, 0, 1, 0, 1, 0], np.int32).tofile(os.path.join(folder, "context.in"))
+        # What a runtime tells of a micro-batch (dsopt/Runtime/Scalars.h): seed, step, micro-batch, training, ranks along tp and sp.
+        np.array([7, 0, 1, 0, 1, 0, 0], np.int32).tofile(os.path.join(folder, "context.in"))
         onnx.save(model, os.path.join(folder, "model.onnx"))
 
     def compare(self, folder, line):

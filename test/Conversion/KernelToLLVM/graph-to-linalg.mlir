@@ -54,9 +54,9 @@ func.func private @gather(%t: tensor<50x4xf32>, %i: tensor<8xi64>) -> tensor<8x4
 // CHECK: arith.shrui
 // CHECK: arith.sitofp
 // CHECK: arith.mulf
-func.func private @uniform(%k: tensor<6xi32>, %s: tensor<2xi32>) -> tensor<8x4xf32>
+func.func private @uniform(%k: tensor<7xi32>, %s: tensor<2xi32>) -> tensor<8x4xf32>
     attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
-  %0 = graph.uniform %k, %s : (tensor<6xi32>, tensor<2xi32>) -> tensor<8x4xf32>
+  %0 = graph.uniform %k, %s : (tensor<7xi32>, tensor<2xi32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
 
@@ -67,9 +67,9 @@ func.func private @uniform(%k: tensor<6xi32>, %s: tensor<2xi32>) -> tensor<8x4xf
 // CHECK: linalg.index 1
 // CHECK: arith.cmpi uge
 // CHECK: arith.select
-func.func private @dropout(%x: tensor<8x4xf32>, %k: tensor<6xi32>, %s: tensor<2xi32>) -> tensor<8x4xf32>
+func.func private @dropout(%x: tensor<8x4xf32>, %k: tensor<7xi32>, %s: tensor<2xi32>) -> tensor<8x4xf32>
     attributes {graph.iterate = #graph.iteration<rows>, graph.range = array<i64: 8>} {
-  %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<8x4xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<8x4xf32>
+  %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<8x4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<8x4xf32>
   return %0 : tensor<8x4xf32>
 }
 

@@ -429,14 +429,14 @@ func.func @bits() -> (tensor<2xi32>, tensor<2xi32>) {
 // CHECK-DAG: %[[Y:.*]] = graph.constant dense<[0.000000e+00, 4.000000e+00, 0.000000e+00, 8.000000e+00]> : tensor<4xf32>
 // CHECK-DAG: %[[X:.*]] = graph.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<4xf32>
 // CHECK: return %[[Y]], %[[X]], %arg0
-func.func @dropout(%a: tensor<4xf32>, %k: tensor<6xi32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+func.func @dropout(%a: tensor<4xf32>, %k: tensor<7xi32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
   %x = graph.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
-  %training = graph.constant dense<[0, 0, 0, 0, 1, 0]> : tensor<6xi32>
-  %testing = graph.constant dense<[0, 0, 0, 0, 0, 0]> : tensor<6xi32>
+  %training = graph.constant dense<[0, 0, 0, 0, 1, 0]> : tensor<7xi32>
+  %testing = graph.constant dense<[0, 0, 0, 0, 0, 0]> : tensor<7xi32>
   %s = graph.constant dense<[0, -1]> : tensor<2xi32>
-  %0 = graph.dropout %x, %training, %s {ratio = 0.5 : f64} : (tensor<4xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<4xf32>
-  %1 = graph.dropout %x, %testing, %s {ratio = 0.5 : f64} : (tensor<4xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<4xf32>
-  %2 = graph.dropout %a, %k, %s {ratio = 0.0 : f64} : (tensor<4xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<4xf32>
+  %0 = graph.dropout %x, %training, %s {ratio = 0.5 : f64} : (tensor<4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<4xf32>
+  %1 = graph.dropout %x, %testing, %s {ratio = 0.5 : f64} : (tensor<4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<4xf32>
+  %2 = graph.dropout %a, %k, %s {ratio = 0.0 : f64} : (tensor<4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<4xf32>
   return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
 

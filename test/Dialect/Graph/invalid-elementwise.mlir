@@ -90,32 +90,32 @@ func.func @stopped(%i: tensor<3xi64>) {
 // -----
 
 func.func @dropout_key(%x: tensor<4xf32>, %k: tensor<4xi32>, %s: tensor<2xi32>) {
-  // expected-error @below {{'graph.dropout' op has a key of type 'tensor<4xi32>', expected 'tensor<6xi32>'}}
+  // expected-error @below {{'graph.dropout' op has a key of type 'tensor<4xi32>', expected 'tensor<7xi32>'}}
   %0 = graph.dropout %x, %k, %s {ratio = 0.5 : f64} : (tensor<4xf32>, tensor<4xi32>, tensor<2xi32>) -> tensor<4xf32>
   return
 }
 
 // -----
 
-func.func @dropout_ratio(%x: tensor<4xf32>, %k: tensor<6xi32>, %s: tensor<2xi32>) {
+func.func @dropout_ratio(%x: tensor<4xf32>, %k: tensor<7xi32>, %s: tensor<2xi32>) {
   // expected-error @below {{'graph.dropout' op has ratio 1.5}}
-  %0 = graph.dropout %x, %k, %s {ratio = 1.5 : f64} : (tensor<4xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<4xf32>
+  %0 = graph.dropout %x, %k, %s {ratio = 1.5 : f64} : (tensor<4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<4xf32>
   return
 }
 
 // -----
 
 func.func @uniform_key(%k: tensor<4xi32>, %s: tensor<2xi32>) {
-  // expected-error @below {{'graph.uniform' op has a key of type 'tensor<4xi32>', expected 'tensor<6xi32>'}}
+  // expected-error @below {{'graph.uniform' op has a key of type 'tensor<4xi32>', expected 'tensor<7xi32>'}}
   %0 = graph.uniform %k, %s : (tensor<4xi32>, tensor<2xi32>) -> tensor<4xf32>
   return
 }
 
 // -----
 
-func.func @uniform_type(%k: tensor<6xi32>, %s: tensor<2xi32>) {
+func.func @uniform_type(%k: tensor<7xi32>, %s: tensor<2xi32>) {
   // expected-error @below {{'graph.uniform' op has a result of type 'tensor<4xf64>', expected f32}}
-  %0 = graph.uniform %k, %s : (tensor<6xi32>, tensor<2xi32>) -> tensor<4xf64>
+  %0 = graph.uniform %k, %s : (tensor<7xi32>, tensor<2xi32>) -> tensor<4xf64>
   return
 }
 

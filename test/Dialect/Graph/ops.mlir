@@ -29,11 +29,11 @@ func.func @state(%x: tensor<4x5xf32>) {
 }
 
 // CHECK-LABEL: @random
-func.func @random(%x: tensor<2x3xf32>, %k: tensor<6xi32>, %s: tensor<2xi32>) {
-  // CHECK: graph.dropout %arg0, %arg1, %arg2 {ratio = 1.000000e-01 : f64} : (tensor<2x3xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<2x3xf32>
-  %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<2x3xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<2x3xf32>
-  // CHECK: graph.uniform %arg1, %arg2 : (tensor<6xi32>, tensor<2xi32>) -> tensor<2x3xf32>
-  %1 = graph.uniform %k, %s : (tensor<6xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+func.func @random(%x: tensor<2x3xf32>, %k: tensor<7xi32>, %s: tensor<2xi32>) {
+  // CHECK: graph.dropout %arg0, %arg1, %arg2 {ratio = 1.000000e-01 : f64} : (tensor<2x3xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+  %0 = graph.dropout %x, %k, %s {ratio = 0.1 : f64} : (tensor<2x3xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+  // CHECK: graph.uniform %arg1, %arg2 : (tensor<7xi32>, tensor<2xi32>) -> tensor<2x3xf32>
+  %1 = graph.uniform %k, %s : (tensor<7xi32>, tensor<2xi32>) -> tensor<2x3xf32>
   return
 }
 

@@ -21,11 +21,11 @@ module attributes {dsopt.options = {train = 1 : i64}, graph.blocks = 2 : i64} {
   // ALONE-NOT:   @forward
   // ALONE:       func.func @evaluate(
   // ALONE:         graph.linear_nll_grad
-  func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}, %l: tensor<8xi64> {graph.name = "labels"}, %k: tensor<6xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
+  func.func @forward(%x: tensor<8x4xf32> {graph.name = "x"}, %l: tensor<8xi64> {graph.name = "labels"}, %k: tensor<7xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
     %t = graph.constant dense<[0, -1]> : tensor<2xi32> {graph.block = 0 : i64}
     %y = graph.tanh %x {graph.block = 0 : i64} : (tensor<8x4xf32>) -> tensor<8x4xf32>
     %w = graph.read @w {graph.block = 1 : i64} : tensor<4x3xf32>
-    %d = graph.dropout %y, %k, %t {graph.block = 1 : i64, ratio = 0.1 : f64} : (tensor<8x4xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<8x4xf32>
+    %d = graph.dropout %y, %k, %t {graph.block = 1 : i64, ratio = 0.1 : f64} : (tensor<8x4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<8x4xf32>
     %n = graph.linear_nll %d, %w, %l {graph.block = 1 : i64, ignore_index = -100 : i64} : (tensor<8x4xf32>, tensor<4x3xf32>, tensor<8xi64>) -> tensor<8xf32>
     %s = graph.reduce_sum %n {axes = array<i64: 0>, graph.block = 1 : i64} : (tensor<8xf32>) -> tensor<f32>
     return %s : tensor<f32>

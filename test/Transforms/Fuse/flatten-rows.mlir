@@ -51,9 +51,9 @@ func.func @residual(%x: tensor<64x256xf32>, %r: tensor<2x32x256xf32>) -> tensor<
 // CHECK-LABEL: @dropout
 // CHECK-NEXT: graph.dropout %arg0, %arg1, %arg2 {{.*}} -> tensor<64x256xf32>
 // CHECK-NEXT: return
-func.func @dropout(%x: tensor<64x256xf32>, %k: tensor<6xi32>, %t: tensor<2xi32>) -> tensor<64x256xf32> {
+func.func @dropout(%x: tensor<64x256xf32>, %k: tensor<7xi32>, %t: tensor<2xi32>) -> tensor<64x256xf32> {
   %s = graph.reshape %x : (tensor<64x256xf32>) -> tensor<2x32x256xf32>
-  %0 = graph.dropout %s, %k, %t {ratio = 0.1 : f64} : (tensor<2x32x256xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<2x32x256xf32>
+  %0 = graph.dropout %s, %k, %t {ratio = 0.1 : f64} : (tensor<2x32x256xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<2x32x256xf32>
   %1 = graph.reshape %0 : (tensor<2x32x256xf32>) -> tensor<64x256xf32>
   return %1 : tensor<64x256xf32>
 }

@@ -9,8 +9,8 @@
 // CHECK-LABEL: module @attention
 // CHECK: [[RANK:%.*]] = graph.slice %arg1 {{.*}}starts = array<i64: 6>
 // CHECK: [[X:%.*]] = graph.gather %arg0, {{.*}}{axis = 2 : i64, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<4xi32>) -> tensor<1x2x4x4xf32>
-// CHECK: [[W:%.*]] = dist.shared {{.*}} over [] {graph.block = 0 : i64} : tensor<4x4xf32> 1
-// CHECK: [[Q:%.*]] = graph.matmul [[X]], [[W]] {{.*}}-> tensor<1x2x4x4xf32>
+// CHECK: [[W:%.*]] = dist.shared {{.*}} over [] {graph.block = 0 : i64} : tensor<4xf32> 1
+// CHECK: [[Q:%.*]] = graph.mul [[X]], [[W]] {{.*}}-> tensor<1x2x4x4xf32>
 // CHECK: [[T:%.*]] = graph.transpose {{.*}}-> tensor<4x1x2x1x4xf32>
 // CHECK: [[G:%.*]] = dist.all_gather [[T]] over [sp] {graph.block = 0 : i64} : tensor<4x1x2x1x4xf32> to tensor<8x1x2x1x4xf32>
 // CHECK: [[K:%.*]] = graph.reshape {{.*}}-> tensor<1x2x8x4xf32>
@@ -40,10 +40,10 @@
 // WHOLE-LABEL: module @attention
 // WHOLE-NOT: dist.
 module @attention {
-  graph.parameter @w : tensor<4x4xf32> from "m" at 0 bytes 64
+  graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
   func.func @forward(%x: tensor<1x2x8x4xf32>) -> tensor<f32> {
-    %w = graph.read @w {graph.block = 0 : i64} : tensor<4x4xf32>
-    %q = graph.matmul %x, %w {graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<4x4xf32>) -> tensor<1x2x8x4xf32>
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<4xf32>
+    %q = graph.mul %x, %w {graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<4xf32>) -> tensor<1x2x8x4xf32>
     %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64, causal, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>, tensor<1x2x8x4xf32>) -> (tensor<1x2x8x4xf32>, tensor<1x2x8xf32>)
     %loss = graph.reduce_sum %a {axes = array<i64: 0, 1, 2, 3>, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>) -> tensor<f32>
     return %loss : tensor<f32>
@@ -60,10 +60,10 @@ module @attention {
 // CHECK: [[Z:%.*]] = graph.where {{.*}}, [[D]], {{.*}}-> tensor<1x1x4x2xf32>
 // CHECK: graph.reduce_sum [[Z]]
 module @shifted {
-  graph.parameter @w : tensor<2x2xf32> from "m" at 0 bytes 16
+  graph.parameter @w : tensor<2xf32> from "m" at 0 bytes 8
   func.func @forward(%x: tensor<1x1x8x2xf32>, %y: tensor<1x1x7x2xf32>) -> tensor<f32> {
-    %w = graph.read @w {graph.block = 0 : i64} : tensor<2x2xf32>
-    %q = graph.matmul %x, %w {graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<2x2xf32>) -> tensor<1x1x8x2xf32>
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<2xf32>
+    %q = graph.mul %x, %w {graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<2xf32>) -> tensor<1x1x8x2xf32>
     %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>) -> (tensor<1x1x8x2xf32>, tensor<1x1x8xf32>)
     %s = graph.slice %a {starts = array<i64: 0, 0, 0, 0>, sizes = array<i64: 1, 1, 7, 2>, steps = array<i64: 1, 1, 1, 1>, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>) -> tensor<1x1x7x2xf32>
     %d = graph.sub %s, %y {graph.block = 0 : i64} : (tensor<1x1x7x2xf32>, tensor<1x1x7x2xf32>) -> tensor<1x1x7x2xf32>
@@ -77,21 +77,22 @@ module @shifted {
 // One row is of one shard, the others have zeros of it; what all ranks compute of it counts on the first.
 // CHECK-LABEL: module @row
 // CHECK: [[A:%.*]], %{{.*}} = graph.attention
-// CHECK: [[R:%.*]] = graph.gather [[A]], {{.*}}-> tensor<1x1x1x2xf32>
+// CHECK: [[L:%.*]] = graph.slice [[A]] {{.*}}sizes = array<i64: 1, 1, 4, 2>
+// CHECK: [[R:%.*]] = graph.gather [[L]], {{.*}}-> tensor<1x1x1x2xf32>
 // CHECK: [[O:%.*]] = graph.where {{.*}}, [[R]],
 // CHECK: [[S:%.*]] = dist.all_reduce [[O]] over [sp]
-// CHECK: [[W:%.*]] = graph.where {{.*}}, [[V:%.*]], {{%.*}} {graph.block = 0 : i64} : (tensor<1x1xi1>, tensor<2x2xf32>, tensor<2x2xf32>)
-// CHECK: graph.matmul [[S]], [[W]]
+// CHECK: [[W:%.*]] = graph.where {{.*}}, [[V:%.*]], {{%.*}} {graph.block = 0 : i64} : (tensor<1xi1>, tensor<2xf32>, tensor<2xf32>)
+// CHECK: graph.mul [[S]], [[W]]
 module @row {
-  graph.parameter @w : tensor<2x2xf32> from "m" at 0 bytes 16
-  graph.parameter @v : tensor<2x2xf32> from "m" at 16 bytes 16
+  graph.parameter @w : tensor<2xf32> from "m" at 0 bytes 8
+  graph.parameter @v : tensor<2xf32> from "m" at 8 bytes 8
   func.func @forward(%x: tensor<1x1x8x2xf32>) -> tensor<f32> {
-    %w = graph.read @w {graph.block = 0 : i64} : tensor<2x2xf32>
-    %q = graph.matmul %x, %w {graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<2x2xf32>) -> tensor<1x1x8x2xf32>
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<2xf32>
+    %q = graph.mul %x, %w {graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<2xf32>) -> tensor<1x1x8x2xf32>
     %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>) -> (tensor<1x1x8x2xf32>, tensor<1x1x8xf32>)
     %s = graph.slice %a {starts = array<i64: 0, 0, 5, 0>, sizes = array<i64: 1, 1, 1, 2>, steps = array<i64: 1, 1, 1, 1>, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>) -> tensor<1x1x1x2xf32>
-    %v = graph.read @v {graph.block = 0 : i64} : tensor<2x2xf32>
-    %h = graph.matmul %s, %v {graph.block = 0 : i64} : (tensor<1x1x1x2xf32>, tensor<2x2xf32>) -> tensor<1x1x1x2xf32>
+    %v = graph.read @v {graph.block = 0 : i64} : tensor<2xf32>
+    %h = graph.mul %s, %v {graph.block = 0 : i64} : (tensor<1x1x1x2xf32>, tensor<2xf32>) -> tensor<1x1x1x2xf32>
     %loss = graph.reduce_sum %h {axes = array<i64: 0, 1, 2, 3>, graph.block = 0 : i64} : (tensor<1x1x1x2xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }

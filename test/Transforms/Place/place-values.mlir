@@ -205,7 +205,7 @@ module @transposed {
 // Of a constant that is not one number each shard takes its own, by its number.
 
 // CHECK-LABEL: module @slopes
-// CHECK: func.func @forward({{.*}}, [[C:%.*]]: tensor<6xi32> {graph.context, graph.name = "context"})
+// CHECK: func.func @forward({{.*}}, [[C:%.*]]: tensor<7xi32> {graph.context, graph.name = "context"})
 // CHECK: [[S:%.*]] = graph.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
 // CHECK: [[K:%.*]] = dist.shared [[C]]
 // CHECK: graph.slice [[K]] {{.*}}starts = array<i64: 5>

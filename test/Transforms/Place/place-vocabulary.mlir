@@ -7,7 +7,7 @@
 
 // CHECK-LABEL: module @tied
 // CHECK: graph.parameter @table.shard.0 : tensor<21x2xf32> {{.*}}part_begin = 0 : i64, part_of = @table, part_runs = #graph.runs<42 every 84 step 42>
-// CHECK: func.func @forward(%arg0: tensor<3xi64>, %arg1: tensor<3xi64>, [[CONTEXT:%.*]]: tensor<6xi32> {graph.context, graph.name = "context"})
+// CHECK: func.func @forward(%arg0: tensor<3xi64>, %arg1: tensor<3xi64>, [[CONTEXT:%.*]]: tensor<7xi32> {graph.context, graph.name = "context"})
 // CHECK: [[IDS:%.*]] = dist.shared %arg0 over [tp]
 // CHECK: [[MINE:%.*]] = dist.shared [[CONTEXT]] over [tp]
 // CHECK: graph.slice [[MINE]] {{.*}}starts = array<i64: 5>

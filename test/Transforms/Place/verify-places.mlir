@@ -9,7 +9,7 @@ module @right {
   graph.parameter @b : tensor<4xf32> from "m" at 128 bytes 16
   graph.state @w.grad : tensor<4x4xf32> gradient of @w.shard.0 block 0
   graph.state @b.grad : tensor<4xf32> gradient of @b block 0
-  func.func @micro_batch(%x: tensor<2x4xf32>, %k: tensor<6xi32>, %s: tensor<2xi32>) -> tensor<f32> {
+  func.func @micro_batch(%x: tensor<2x4xf32>, %k: tensor<7xi32>, %s: tensor<2xi32>) -> tensor<f32> {
     %xs = dist.shared %x over [tp] : tensor<2x4xf32> 1
     %w = graph.read @w.shard.0 : tensor<4x4xf32>
     %h = graph.matmul %xs, %w : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
@@ -70,8 +70,8 @@ module {
 
 // Dropout of a shard differs, whatever it is of.
 module {
-  func.func @evaluate(%x: tensor<2x4xf32>, %k: tensor<6xi32>, %s: tensor<2xi32>) -> tensor<f32> {
-    %d = graph.dropout %x, %k, %s {ratio = 0.5 : f64, runs = #graph.runs<4 every 8 step 4>} : (tensor<2x4xf32>, tensor<6xi32>, tensor<2xi32>) -> tensor<2x4xf32>
+  func.func @evaluate(%x: tensor<2x4xf32>, %k: tensor<7xi32>, %s: tensor<2xi32>) -> tensor<f32> {
+    %d = graph.dropout %x, %k, %s {ratio = 0.5 : f64, runs = #graph.runs<4 every 8 step 4>} : (tensor<2x4xf32>, tensor<7xi32>, tensor<2xi32>) -> tensor<2x4xf32>
     // expected-error@+1 {{hands to all shards what differs between ranks along tp}}
     %y = dist.shared %d over [tp] : tensor<2x4xf32> 1
     %loss = graph.reduce_sum %y {axes = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
@@ -85,7 +85,7 @@ module {
 module {
   graph.parameter @m : tensor<4xf32> from "m" at 0 bytes 16 frozen {statistic}
   graph.parameter @m.shard.0 : tensor<2xf32> from "m" at 0 bytes 8 frozen {statistic, part_of = @m, part_begin = 0 : i64, part_runs = #graph.runs<2 every 4 step 2>}
-  func.func @micro_batch(%x: tensor<2x4xf32>, %y: tensor<2xf32>, %k: tensor<6xi32> {graph.context, graph.name = "context"})
+  func.func @micro_batch(%x: tensor<2x4xf32>, %y: tensor<2xf32>, %k: tensor<7xi32> {graph.context, graph.name = "context"})
       -> (tensor<f32>, tensor<2xf32> {graph.statistic = @m.shard.0, graph.momentum = 0.9 : f64}) {
     %loss = graph.reduce_sum %x {axes = array<i64: 0, 1>} : (tensor<2x4xf32>) -> tensor<f32>
     // expected-error@+1 {{returns for @m.shard.0, of which ranks along tp have shards, what is equal on all of them}}
@@ -96,8 +96,8 @@ module {
 // -----
 
 module {
-  func.func @micro_batch(%x: tensor<2x4xf32>, %k: tensor<6xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
-    %rank = graph.slice %k {starts = array<i64: 5>, sizes = array<i64: 1>, steps = array<i64: 1>} : (tensor<6xi32>) -> tensor<1xi32>
+  func.func @micro_batch(%x: tensor<2x4xf32>, %k: tensor<7xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
+    %rank = graph.slice %k {starts = array<i64: 5>, sizes = array<i64: 1>, steps = array<i64: 1>} : (tensor<7xi32>) -> tensor<1xi32>
     %row = graph.gather %x, %rank {axis = 0 : i64} : (tensor<2x4xf32>, tensor<1xi32>) -> tensor<1x4xf32>
     %loss = graph.reduce_sum %row {axes = array<i64: 0, 1>} : (tensor<1x4xf32>) -> tensor<f32>
     // expected-error@+1 {{returns what differs between ranks along tp}}
