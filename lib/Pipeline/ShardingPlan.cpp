@@ -237,7 +237,7 @@ static void printParameters(const ShardingPlan &plan, llvm::raw_ostream &out) {
                        all - cut + cut / plan.ranks);
 }
 
-static void printCollectives(const ShardingPlan &plan, llvm::raw_ostream &out) {
+static void printTraffic(const ShardingPlan &plan, llvm::raw_ostream &out) {
   if (plan.collectives.empty())
     return;
   out << "\nblock  phase  kind            over  calls        bytes a step  why\n";
@@ -269,7 +269,7 @@ void dsopt::printSharding(ModuleOp module, llvm::raw_ostream &out) {
     out << "\n";
     printParameters(*plan, out);
   }
-  printCollectives(*plan, out);
+  printTraffic(*plan, out);
   if (!plan->cost || !plan->bound)
     return;
   double gap = *plan->bound > 0 ? 100 * (*plan->cost / *plan->bound - 1) : 0;
