@@ -100,8 +100,10 @@ void StorageTypes::collectNeeds(Block &block) {
       Storage need = neededStorage(operand);
       if (need == Storage::Narrow)
         neededNarrow.insert(rootOf(operand.get()));
-      // A routine that takes f32 gets a copy; a gradient or the loss is never rounded.
-      else if (need == Storage::Wide && isa<graph::AccumulateOp, func::ReturnOp>(op))
+      // A routine that takes f32 gets a copy; a gradient, its pieces or the loss are never rounded.
+      else if (auto kernel = dyn_cast<graph::KernelOp>(op);
+               (need == Storage::Wide && isa<graph::AccumulateOp, func::ReturnOp>(op)) ||
+               (kernel && addsPieces(kernel, /*exact=*/true)))
         neededWide.insert(rootOf(operand.get()));
     }
 }
@@ -139,16 +141,17 @@ void StorageTypes::decide(Operation &op) {
       .Case<graph::KernelOp>([&](graph::KernelOp kernel) {
         for (auto [output, isNarrow] : llvm::zip_equal(kernel.getOutputs(), throughKernel(kernel)))
           // Pieces are rounded at each node of their tree, whatever its sum is for.
-          if (isNarrow && addsPieces(kernel))
+          if (isNarrow && addsPieces(kernel, /*exact=*/false))
             setRounded(output);
           else
             set(output, isNarrow);
       });
 }
 
-bool StorageTypes::addsPieces(graph::KernelOp kernel) {
+bool StorageTypes::addsPieces(graph::KernelOp kernel, bool exact) {
   auto function = symbols.lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr());
-  return isa<graph::TreeAddOp>(function.front().front());
+  auto add = dyn_cast<graph::TreeAddOp>(function.front().front());
+  return add && add.getExact() == exact;
 }
 
 SmallVector<bool> StorageTypes::throughKernel(graph::KernelOp kernel) {

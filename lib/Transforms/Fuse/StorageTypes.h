@@ -30,7 +30,8 @@ public:
 private:
   void collectNeeds(mlir::Block &block);
   void decide(mlir::Operation &op);
-  bool addsPieces(graph::KernelOp kernel);
+  /// Whether it is a node of a tree, of a parameter's gradient or of another sum.
+  bool addsPieces(graph::KernelOp kernel, bool exact);
   llvm::SmallVector<bool> throughKernel(graph::KernelOp kernel);
 
   mlir::SymbolTable &symbols;

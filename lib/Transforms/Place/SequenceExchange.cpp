@@ -49,34 +49,37 @@ static Value join(OpBuilder &builder, Location loc, ArrayRef<Value> values, int6
   return values.size() == 1 ? values[0] : graph::ConcatOp::create(builder, loc, values, dim).getResult();
 }
 
-/// All positions of the heads that this rank's shards have, `[batch, heads / Q, positions, size]` each.
-SequenceWriter::Shards SequenceWriter::toHeads(Value value) {
-  // Heads that others share travel once.
-  if (auto repeat = value.getDefiningOp<graph::ReshapeOp>())
-    if (std::optional<SharedHeads> heads = headsOf(repeat);
-        heads && heads->dim == 1 && heads->count % shards == 0 && region.cutOf(heads->heads)) {
-      // As what has no dimension for its readers.
-      RankedTensorType type = typeOf(heads->heads);
-      Shards narrow, all;
-      for (Value shard : values.lookup(heads->heads)) {
-        SmallVector<int64_t> shape(typeOf(shard).getShape());
-        shape.erase(shape.begin() + 2);
-        narrow.push_back(reshape(builder, loc, shard, shape));
-      }
-      for (Value own : exchangeToHeads(narrow)) {
-        SmallVector<int64_t> shape(typeOf(own).getShape());
-        shape.insert(shape.begin() + 2, 1);
-        Value apart = reshape(builder, loc, own, shape);
-        shape[2] = heads->readers;
-        apart =
-            graph::ExpandOp::create(builder, loc, RankedTensorType::get(shape, type.getElementType()), apart);
-        shape[1] *= shape[2];
-        shape.erase(shape.begin() + 2);
-        all.push_back(reshape(builder, loc, apart, shape));
-      }
-      return all;
-    }
-  return exchangeToHeads(values.lookup(value));
+/// All positions of the heads that this rank's shards have, `[batch, heads / Q, positions, size]` each, once
+/// for the rows of each sequence shard.
+SmallVector<SequenceWriter::Shards> SequenceWriter::keysOf(Value value) {
+  auto share = [&](Value own) {
+    auto all = dist::SharedOp::create(builder, loc, SmallVector<Type>(shards, own.getType()), own, none);
+    return Shards(all.getShards());
+  };
+  auto repeat = value.getDefiningOp<graph::ReshapeOp>();
+  std::optional<SharedHeads> heads = repeat ? headsOf(repeat) : std::nullopt;
+  if (!heads || heads->dim != 1 || heads->count % shards || !region.cutOf(heads->heads))
+    return llvm::map_to_vector(exchangeToHeads(values.lookup(value)), share);
+  // Heads that others share travel once, and are repeated where they are read.
+  Shards narrow;
+  for (Value shard : values.lookup(heads->heads)) {
+    SmallVector<int64_t> shape(typeOf(shard).getShape());
+    shape.erase(shape.begin() + 2);
+    narrow.push_back(reshape(builder, loc, shard, shape));
+  }
+  auto repeated = [&](Value own) {
+    SmallVector<int64_t> shape(typeOf(own).getShape());
+    shape.insert(shape.begin() + 2, 1);
+    Value apart = reshape(builder, loc, own, shape);
+    shape[2] = heads->readers;
+    apart = graph::ExpandOp::create(builder, loc, RankedTensorType::get(shape, typeOf(own).getElementType()),
+                                    apart);
+    shape[1] *= shape[2];
+    shape.erase(shape.begin() + 2);
+    return reshape(builder, loc, apart, shape);
+  };
+  return llvm::map_to_vector(exchangeToHeads(narrow),
+                             [&](Value own) { return Shards(llvm::map_range(share(own), repeated)); });
 }
 
 SequenceWriter::Shards SequenceWriter::exchangeToHeads(const Shards &each) {
@@ -129,23 +132,19 @@ Value SequenceWriter::maskOf(Value mask, int64_t shard, int64_t rows, int64_t he
 }
 
 void SequenceWriter::writeExchanged(graph::AttentionOp op) {
-  Shards q = toHeads(op.getQ()), k = toHeads(op.getK()), v = toHeads(op.getV()), results;
+  Shards q = exchangeToHeads(values.lookup(op.getQ())), results;
+  SmallVector<Shards> keys = keysOf(op.getK()), columns = keysOf(op.getV());
   RankedTensorType whole = typeOf(op.getQ());
   int64_t heads = whole.getDimSize(1), rows = whole.getDimSize(2), own = rows / shards,
           begin = op.getBegin().value_or(typeOf(op.getK()).getDimSize(2) - rows);
-  auto share = [&](Value value) {
-    return dist::SharedOp::create(builder, loc, SmallVector<Type>(shards, value.getType()), value, alone)
-        .getShards();
-  };
   for (int64_t shard = 0; shard < mine; ++shard) {
-    ValueRange keys = share(k[shard]), columns = share(v[shard]);
     Shards parts;
     for (int64_t part = 0; part < shards; ++part) {
       Value own_q = slice(builder, loc, q[shard], 2, part * own, own);
       auto copy = cast<graph::AttentionOp>(builder.clone(*op));
       copy.getQMutable().assign(own_q);
-      copy.getKMutable().assign(keys[part]);
-      copy.getVMutable().assign(columns[part]);
+      copy.getKMutable().assign(keys[shard][part]);
+      copy.getVMutable().assign(columns[shard][part]);
       if (op.getMask())
         copy.getMaskMutable().assign(maskOf(wholeOf(op.getMask()), shard, rows, heads, part * own, own));
       SmallVector<int64_t> shape(typeOf(own_q).getShape());

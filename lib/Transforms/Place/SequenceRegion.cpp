@@ -73,7 +73,7 @@ std::optional<SequenceRegion::Loops> SequenceRegion::loopsOf(Operation *op) {
   for (utils::IteratorType type : interface.getLoopIteratorTypes()) {
     bool isParallel = type == utils::IteratorType::parallel;
     unsigned before = llvm::count(loops.parallel, false);
-    loops.sum.push_back(!isParallel && kinds[before] == ReductionKind::Sum);
+    loops.sum.push_back(!isParallel && (kinds[before] == ReductionKind::Sum || isa<graph::ReduceMeanOp>(op)));
     loops.parallel.push_back(isParallel);
   }
   // Rows of attention know their places.
@@ -111,7 +111,8 @@ void SequenceRegion::classify(func::FuncOp forward) {
   for (Operation &op : forward.front().without_terminator()) {
     bool isRead = isa<graph::ReadOp>(op);
     bool isMade = isRead || llvm::any_of(op.getOperands(), [&](Value value) { return !isFree(value); });
-    bool isView = isa<graph::ReshapeOp, graph::TransposeOp, graph::CastOp>(op) && isWeight(op.getOperand(0));
+    // The gradient of anything but a view would be computed of pieces here, and of their sum there.
+    bool isView = isa<graph::ReshapeOp, graph::TransposeOp>(op) && isWeight(op.getOperand(0));
     for (Value result : op.getResults()) {
       if (isMade)
         computed.insert(result);

@@ -21,12 +21,19 @@ RankedTensorType SequenceWriter::local(Type type, TimeCut cut) const {
   return RankedTensorType::get(shape, tensor.getElementType());
 }
 
+/// A value that follows from this rank's place, and is not computed alike at every degree: no kernel's but
+/// its own.
+Value SequenceWriter::alone(Value value) {
+  return dist::SharedOp::create(builder, loc, value.getType(), value, none).getShards()[0];
+}
+
 /// Of the shard among all: [1].
 Value SequenceWriter::numberOf(int64_t shard) {
   Type i32 = builder.getI32Type();
-  Value rank = graph::rankAlong(Axis::sp, builder, loc, graph::getOrAddContext(forward), i32);
+  Value context = alone(graph::getOrAddContext(forward));
+  Value rank = graph::rankAlong(Axis::sp, builder, loc, context, i32);
   Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, i32, mine));
-  return graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, i32, shard));
+  return alone(graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, i32, shard)));
 }
 
 /// What shard 0 has at `first`, and each further one `step` behind the one before, within bounds.
@@ -67,7 +74,8 @@ Value SequenceWriter::validRows(int64_t shard, TimeCut cut, int64_t size, int64_
 SequenceWriter::Shards SequenceWriter::shareWhole(Value value, dist::AxesAttr over) {
   Shards &each = shared[{value, block}];
   if (each.empty()) {
-    auto all = dist::SharedOp::create(builder, loc, SmallVector<Type>(mine, value.getType()), value, over);
+    auto all = dist::SharedOp::create(builder, loc, SmallVector<Type>(mine, value.getType()), value, over,
+                                      /*exact=*/region.isWeight(value));
     each.assign(all.getShards().begin(), all.getShards().end());
   }
   return each;
@@ -132,14 +140,6 @@ Value SequenceWriter::gather(Value value) {
   if (Value known = gathered.lookup({value, block}))
     return known;
   TimeCut cut = *region.cutOf(value);
-  // What repeats heads is repeated behind.
-  if (auto reshape = value.getDefiningOp<graph::ReshapeOp>())
-    if (std::optional<SharedHeads> heads = headsOf(reshape); heads && region.cutOf(heads->heads)) {
-      IRMapping mapping;
-      mapping.map(heads->heads, gather(heads->heads));
-      builder.clone(*reshape.getInput().getDefiningOp(), mapping);
-      return gathered[{value, block}] = builder.clone(*reshape, mapping)->getResult(0);
-    }
   RankedTensorType type = typeOf(value);
   Type element = type.getElementType();
   int64_t own = cut.length / shards, dim = cut.dim;
@@ -180,10 +180,28 @@ Value SequenceWriter::gather(Value value) {
   return gathered[{value, block}] = reshape(placed, shape);
 }
 
+/// The same for each shard. Heads that others share travel once, and are repeated where they are read; but
+/// those that would be repeated before an exchange are so here, too: the sums of their gradients are the same
+/// then.
+SequenceWriter::Shards SequenceWriter::shareGathered(Value value) {
+  auto reshape = value.getDefiningOp<graph::ReshapeOp>();
+  std::optional<SharedHeads> heads = reshape ? headsOf(reshape) : std::nullopt;
+  bool isRepeatedBefore = heads && heads->count % shards && heads->count * heads->readers % shards == 0;
+  if (!heads || isRepeatedBefore || !region.cutOf(heads->heads))
+    return shareWhole(gather(value), none);
+  Shards each = shareWhole(gather(heads->heads), none);
+  for (Value &shard : each) {
+    IRMapping mapping;
+    mapping.map(heads->heads, shard);
+    builder.clone(*reshape.getInput().getDefiningOp(), mapping);
+    shard = builder.clone(*reshape, mapping)->getResult(0);
+  }
+  return each;
+}
+
 /// The value, whose gradient counts on the first rank alone.
 Value SequenceWriter::once(Value value) {
-  if (axes.getParts().empty())
-    return value;
+  // Also where one rank has all shards: programs of all degrees have the same kernels.
   Value &result = counted[{value, block}];
   if (result)
     return result;
@@ -202,10 +220,12 @@ SequenceWriter::Shards SequenceWriter::operandOf(OpOperand &operand) {
   std::optional<TimeCut> wanted = region.takenAs(operand), known = region.cutOf(value);
   if (wanted && known && *wanted == *known)
     return values.lookup(value);
+  if (known && !wanted && isTrained(value))
+    return shareGathered(value);
   Value whole = known ? gather(value) : wholeOf(value);
   // Gradients of parameters are added over all that buckets are cut over, those of what was gathered as that
   // says.
-  dist::AxesAttr over = known || region.isWeight(value) ? alone : axes;
+  dist::AxesAttr over = known || region.isWeight(value) ? none : axes;
   if (wanted)
     return sliceWhole(whole, *wanted, isTrained(value), over);
   return isTrained(value) ? shareWhole(whole, over) : Shards(mine, whole);
@@ -267,6 +287,11 @@ void SequenceWriter::writeCut(Operation *op) {
                 builder, loc, validRows(shard, *cut, type.getDimSize(cut->dim), type.getRank()), each[shard],
                 graph::scalarConstant(builder, loc, type.getElementType(), 0));
         }
+    if (auto mean = dyn_cast<graph::ReduceMeanOp>(op); mean && region.sums(op)) {
+      pieces.push_back(
+          graph::ReduceSumOp::create(builder, loc, operands[0][shard], mean.getAxes(), mean.getKeepdims()));
+      continue;
+    }
     Operation *copy = builder.clone(*op);
     for (auto [operand, each] : llvm::zip_equal(copy->getOpOperands(), operands))
       operand.set(each[shard]);
@@ -283,6 +308,11 @@ void SequenceWriter::writeCut(Operation *op) {
   if (pieces.empty())
     return;
   Value sum = addPieces(builder, loc, pieces, axes);
+  if (isa<graph::ReduceMeanOp>(op)) {
+    double count = double(typeOf(op->getOperand(0)).getNumElements()) / typeOf(sum).getNumElements();
+    sum = graph::DivOp::create(builder, loc, sum,
+                               graph::scalarConstant(builder, loc, typeOf(sum).getElementType(), count));
+  }
   sums[op->getResult(0)] = sum;
 }
 

@@ -24,7 +24,7 @@ public:
     if (ranks > 1)
       parts.push_back({Axis::sp});
     axes = dist::AxesAttr::get(forward.getContext(), parts);
-    alone = dist::AxesAttr::get(forward.getContext(), {});
+    none = dist::AxesAttr::get(forward.getContext(), {});
   }
   void write();
 
@@ -35,7 +35,7 @@ private:
   void writeTaken(graph::SliceOp op);
   bool canExchange(graph::AttentionOp op) const;
   void writeExchanged(graph::AttentionOp op);
-  Shards toHeads(mlir::Value value);
+  llvm::SmallVector<Shards> keysOf(mlir::Value value);
   Shards exchangeToHeads(const Shards &each);
   Shards toPositions(const Shards &each);
   mlir::Value maskOf(mlir::Value mask, int64_t shard, int64_t rows, int64_t heads, int64_t first,
@@ -45,11 +45,13 @@ private:
   Shards shareWhole(mlir::Value value, dist::AxesAttr over);
   Shards sliceWhole(mlir::Value value, TimeCut cut, bool isTrained, dist::AxesAttr over);
   mlir::Value gather(mlir::Value value);
+  Shards shareGathered(mlir::Value value);
   mlir::Value wholeOf(mlir::Value value) const {
     auto sum = sums.find(value);
     return sum == sums.end() ? value : sum->second;
   }
   mlir::Value once(mlir::Value value);
+  mlir::Value alone(mlir::Value value);
   mlir::Value numberOf(int64_t shard);
   mlir::Value places(int64_t shard, llvm::ArrayRef<int32_t> first, int64_t step, int64_t least, int64_t most);
   mlir::Value validRows(int64_t shard, TimeCut cut, int64_t size, int64_t rank);
@@ -64,7 +66,7 @@ private:
   mlir::OpBuilder builder;
   int64_t shards, ranks, mine; ///< in all, and of a rank
   bool exchanges;              ///< positions for heads, where attention has enough of them
-  dist::AxesAttr axes, alone;
+  dist::AxesAttr axes, none;
   mlir::Location loc = builder.getUnknownLoc();
   mlir::Attribute block; ///< that operations are written for
   llvm::DenseMap<mlir::Value, Shards> values;

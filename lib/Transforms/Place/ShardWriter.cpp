@@ -13,13 +13,13 @@
 using namespace mlir;
 using namespace dsopt;
 
-Value dsopt::addPieces(OpBuilder &builder, Location loc, ValueRange pieces, dist::AxesAttr axes) {
+Value dsopt::addPieces(OpBuilder &builder, Location loc, ValueRange pieces, dist::AxesAttr axes, bool exact) {
   SmallVector<Value> level(pieces);
   while (level.size() > 1) {
     SmallVector<Value> next;
     for (size_t i = 0; i < level.size(); i += 2)
       next.push_back(i + 1 < level.size()
-                         ? graph::TreeAddOp::create(builder, loc, level[i], level[i + 1]).getResult()
+                         ? graph::TreeAddOp::create(builder, loc, level[i], level[i + 1], exact).getResult()
                          : level[i]);
     level = std::move(next);
   }

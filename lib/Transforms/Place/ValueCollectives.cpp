@@ -41,9 +41,10 @@ struct SharedGradient : DifferentiableOpInterface::ExternalModel<SharedGradient,
                               ArrayRef<bool> needed, MutableArrayRef<Value> operandGrads) const {
     if (!needed[0])
       return success();
+    auto shared = cast<dist::SharedOp>(op);
     if (llvm::is_contained(resultGrads, Value()))
       return op->emitOpError("has a gradient of some shards only, expected all of them to be alike");
-    operandGrads[0] = addPieces(builder, op->getLoc(), resultGrads, cast<dist::SharedOp>(op).getAxes());
+    operandGrads[0] = addPieces(builder, op->getLoc(), resultGrads, shared.getAxes(), shared.getExact());
     return success();
   }
 };

@@ -12,8 +12,6 @@
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Place/Passes.h"
 
-#include "mlir/IR/Matchers.h"
-
 namespace dsopt {
 #define GEN_PASS_DEF_VERIFYPLACES
 #include "dsopt/Transforms/Place/Passes.h.inc"
@@ -100,8 +98,6 @@ LogicalResult PlaceVerifier::visitReturn(Operation *op) {
   return success();
 }
 
-static bool isConstant(Value value) { return matchPattern(value, m_Constant()); }
-
 LogicalResult PlaceVerifier::visit(Operation *op) {
   bool any = llvm::any_of(op->getOperands(), [&](Value operand) { return differs.contains(operand); });
   if (auto shared = dyn_cast<dist::SharedOp>(op); shared && any && isOver(shared.getAxes()))
@@ -118,11 +114,9 @@ LogicalResult PlaceVerifier::visit(Operation *op) {
   }
   if (auto accumulate = dyn_cast<graph::AccumulateOp>(op)) {
     auto state = symbols.lookup<graph::StateOp>(accumulate.getState());
+    // Buckets add what ranks along sp have, alike or not.
     if (axis == Axis::sp)
-      return any || isConstant(accumulate.getValue())
-                 ? success()
-                 : op->emitOpError(
-                       "adds what is equal on all ranks along sp to a gradient that is summed over them");
+      return success();
     if (any && state && !isShard(state.getParameter()))
       return op->emitOpError("adds to the gradient of whole parameter @")
              << state.getParameter()
@@ -131,6 +125,11 @@ LogicalResult PlaceVerifier::visit(Operation *op) {
   }
   if (op->hasTrait<OpTrait::IsTerminator>())
     return visitReturn(op);
+  // Either way the same value: what the condition decides is whose gradient counts.
+  if (auto where = dyn_cast<graph::WhereOp>(op))
+    if (auto stopped = where.getRhs().getDefiningOp<graph::StopGradientOp>();
+        stopped && stopped.getInput() == where.getLhs())
+      any = differs.contains(where.getLhs());
   if (any || isSource(op))
     differs.insert(op->result_begin(), op->result_end());
   return success();

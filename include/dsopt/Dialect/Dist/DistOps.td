@@ -198,13 +198,14 @@ def Dist_SharedOp : Dist_ValueOp<"shared"> {
     Each of the results is the value; there is one for each shard of this rank. Nothing is computed and nothing
     moves: what it stands for is backward's, where the gradients of all shards are added along a tree, first
     those of this rank (`graph.tree_add`), then those of the ranks (`dist.all_reduce`). A kernel ends at it, so
-    that how many shards a rank has decides no fusion. Over no axes the value may be a shard's own.
+    that how many shards a rank has decides no fusion. Over no axes the value may be a shard's own. That of a
+    parameter whose gradient buckets add over ranks is `exact`: so is the tree.
 
     ```mlir
     %x0, %x1 = dist.shared %x over [tp] : tensor<8x64xf32> 2
     ```
   }];
-  let arguments = (ins AnyStaticShapeTensor:$value, Dist_AxesAttr:$axes);
+  let arguments = (ins AnyStaticShapeTensor:$value, Dist_AxesAttr:$axes, UnitAttr:$exact);
   let results = (outs Variadic<AnyStaticShapeTensor>:$shards);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;

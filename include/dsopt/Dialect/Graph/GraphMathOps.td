@@ -96,9 +96,10 @@ def Graph_TreeAddOp : Graph_PureOp<"tree_add", [SameTypeOperands]> {
   let summary = "x + y of two neighbouring pieces of a sum, rounded";
   let description = [{
     A node of the tree by which pieces of tensor shards are added. It is a kernel of its own and rounded to its
-    type, in every layout: the ranks of `dist.all_reduce` add the rest of the tree in the same way.
+    type, in every layout: the ranks of `dist.all_reduce` add the rest of the tree in the same way. Of a parameter's
+    gradient (`exact`) buckets add the rest: its pieces are stored as accumulators are.
   }];
-  let arguments = (ins Graph_FloatTensor:$lhs, Graph_FloatTensor:$rhs);
+  let arguments = (ins Graph_FloatTensor:$lhs, Graph_FloatTensor:$rhs, UnitAttr:$exact);
   let results = (outs Graph_FloatTensor:$result);
 }
 
