@@ -7,9 +7,10 @@
 // whole parameters are shared, a sum over all positions is added. Rows know which columns they read.
 
 // CHECK-LABEL: module @attention
-// CHECK: [[RANK:%.*]] = graph.slice %arg1 {{.*}}starts = array<i64: 6>
+// CHECK: [[C:%.*]] = dist.shared %arg1 over []
+// CHECK: graph.slice [[C]] {{.*}}starts = array<i64: 6>
 // CHECK: [[X:%.*]] = graph.gather %arg0, {{.*}}{axis = 2 : i64, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<4xi32>) -> tensor<1x2x4x4xf32>
-// CHECK: [[W:%.*]] = dist.shared {{.*}} over [] {graph.block = 0 : i64} : tensor<4xf32> 1
+// CHECK: [[W:%.*]] = dist.shared {{.*}} over [] {exact, graph.block = 0 : i64} : tensor<4xf32> 1
 // CHECK: [[Q:%.*]] = graph.mul [[X]], [[W]] {{.*}}-> tensor<1x2x4x4xf32>
 // CHECK: [[T:%.*]] = graph.transpose {{.*}}-> tensor<4x1x2x1x4xf32>
 // CHECK: [[G:%.*]] = dist.all_gather [[T]] over [sp] {graph.block = 0 : i64} : tensor<4x1x2x1x4xf32> to tensor<8x1x2x1x4xf32>
