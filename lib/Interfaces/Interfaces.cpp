@@ -4,6 +4,7 @@
 #include "dsopt/Interfaces/Enums.h"
 #include "dsopt/Interfaces/OptimizerRegistry.h"
 #include "dsopt/Interfaces/Reductions.h"
+#include "dsopt/Interfaces/SequenceOps.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 
@@ -41,5 +42,6 @@ std::set<std::string> dsopt::registeredOptimizers(mlir::MLIRContext &context) {
 #include "dsopt/Interfaces/Reductions.cpp.inc"
 #include "dsopt/Interfaces/RoutineOpInterface.cpp.inc"
 #include "dsopt/Interfaces/RuntimeCallOpInterface.cpp.inc"
+#include "dsopt/Interfaces/SequenceOpInterface.cpp.inc"
 #include "dsopt/Interfaces/ShardedReductionOpInterface.cpp.inc"
 #include "dsopt/Interfaces/TileableOpInterface.cpp.inc"

@@ -74,6 +74,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerOptimizers(registry);
   graph::registerShardings(registry);
   graph::registerShardedReductions(registry);
+  graph::registerSequences(registry);
   registerValueCollectives(registry);
   registerCollectiveActions(registry);
   registry.insert<shard::ShardDialect>();

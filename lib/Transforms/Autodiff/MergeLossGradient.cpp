@@ -44,12 +44,8 @@ private:
   }
 
   static bool areOne(graph::LinearNllOp loss, graph::LinearNllGradOp gradient) {
-    auto state = [](Value value) {
-      auto read = value ? value.getDefiningOp<graph::ReadOp>() : graph::ReadOp();
-      return read ? Attribute(read.getStateAttr()) : Attribute();
-    };
-    return state(loss.getWeight()) && state(loss.getWeight()) == state(gradient.getWeight()) &&
-           state(loss.getBias()) == state(gradient.getBias()) &&
+    auto areBoth = [](Value a, Value b) { return a && b ? areEqual(a, b) : !a && !b; };
+    return areBoth(loss.getWeight(), gradient.getWeight()) && areBoth(loss.getBias(), gradient.getBias()) &&
            areEqual(loss.getLabels(), gradient.getLabels()) &&
            loss.getTransposeB() == gradient.getTransposeB() &&
            loss.getIgnoreIndex() == gradient.getIgnoreIndex() &&

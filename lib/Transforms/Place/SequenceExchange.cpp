@@ -9,22 +9,30 @@
 
 #include "CutRegion.h"
 #include "SequenceWriter.h"
+#include "dsopt/Interfaces/SequenceOps.h"
 
 using namespace mlir;
 using namespace dsopt;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Whether heads can be divided, and rows are those of whole sequences.
-bool SequenceWriter::canExchange(graph::AttentionOp op) const {
-  if (typeOf(op.getQ()).getDimSize(1) % shards || !op.getLse().use_empty())
+/// Whether heads can be divided, and rows and columns are those of whole sequences.
+bool SequenceWriter::canExchange(Operation *op) const {
+  auto sequence = cast<SequenceOpInterface>(op);
+  RankedTensorType first = typeOf(op->getOperand(0));
+  if (first.getRank() != 4 || sequence.getHeadDim() != 1 || sequence.getRowDim() != 2 ||
+      first.getDimSize(1) % shards ||
+      llvm::any_of(op->getResults().drop_front(), [](Value result) { return !result.use_empty(); }))
     return false;
-  for (Value value : {op.getQ(), op.getK(), op.getV()}) {
-    std::optional<TimeCut> cut = region.cutOf(value);
-    if (!cut || cut->dim != 2 || cut->parts != 1 || cut->begin || cut->length != typeOf(value).getDimSize(2))
-      return false;
-  }
-  return !op.getMask() || region.isFree(op.getMask());
+  SmallVector<unsigned> columns = sequence.getColumnOperands();
+  return llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+    unsigned number = operand.getOperandNumber();
+    if (number && !llvm::is_contained(columns, number))
+      return region.isFree(operand.get());
+    std::optional<TimeCut> cut = region.cutOf(operand.get());
+    return cut && cut->dim == 2 && cut->parts == 1 && !cut->begin &&
+           cut->length == typeOf(operand.get()).getDimSize(2);
+  });
 }
 
 static Value reshape(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
@@ -113,50 +121,60 @@ SequenceWriter::Shards SequenceWriter::toPositions(const Shards &each) {
   return shards;
 }
 
-/// What the heads of a shard and the rows of a sequence shard have of a mask, which this rank has whole.
-Value SequenceWriter::maskOf(Value mask, int64_t shard, int64_t rows, int64_t heads, int64_t first,
-                             int64_t own) {
-  if (!mask)
-    return mask;
-  int64_t rank = typeOf(mask).getRank();
-  if (rank >= 3 && typeOf(mask).getDimSize(rank - 3) == heads && heads > 1) {
-    SmallVector<int32_t> places;
-    for (int64_t head = 0; head < heads / shards; ++head)
-      places.push_back(head);
-    mask = graph::GatherOp::create(builder, loc, mask, this->places(shard, places, heads / shards, 0, -1),
-                                   rank - 3, IntegerAttr());
-  }
-  if (rank >= 2 && typeOf(mask).getDimSize(rank - 2) == rows && rows > 1)
-    mask = slice(builder, loc, mask, rank - 2, first, own);
-  return mask;
+/// What the heads of a shard and the rows of a sequence shard have of an operand that this rank has whole.
+Value SequenceWriter::partOf(OpOperand &operand, int64_t shard, int64_t part) {
+  Operation *op = operand.getOwner();
+  Value value = operand.get();
+  RankedTensorType first = typeOf(op->getOperand(0));
+  int64_t heads = first.getDimSize(1) / shards, own = first.getDimSize(2) / shards;
+  auto along = [&](int64_t dim) {
+    std::optional<int64_t> found = SequenceRegion::alongFirst(op, operand.getOperandNumber(), dim);
+    return found && typeOf(value).getDimSize(*found) == first.getDimSize(dim) ? found : std::nullopt;
+  };
+  if (std::optional<int64_t> dim = along(1); dim && first.getDimSize(1) > 1)
+    value = graph::GatherOp::create(
+        builder, loc, value,
+        places(shard, llvm::to_vector(llvm::seq(static_cast<int32_t>(heads))), heads, 0, -1), *dim,
+        IntegerAttr());
+  if (std::optional<int64_t> dim = along(2); dim && first.getDimSize(2) > 1)
+    value = slice(builder, loc, value, *dim, part * own, own);
+  return value;
 }
 
-void SequenceWriter::writeExchanged(graph::AttentionOp op) {
-  Shards q = exchangeToHeads(values.lookup(op.getQ())), results;
-  SmallVector<Shards> keys = keysOf(op.getK()), columns = keysOf(op.getV());
-  RankedTensorType whole = typeOf(op.getQ());
-  int64_t heads = whole.getDimSize(1), rows = whole.getDimSize(2), own = rows / shards,
-          begin = op.getBegin().value_or(typeOf(op.getK()).getDimSize(2) - rows);
+void SequenceWriter::writeExchanged(Operation *op) {
+  auto sequence = cast<SequenceOpInterface>(op);
+  RankedTensorType first = typeOf(op->getOperand(0));
+  int64_t heads = first.getDimSize(1) / shards, own = first.getDimSize(2) / shards;
+  Shards rows = exchangeToHeads(values.lookup(op->getOperand(0))), results;
+  llvm::SmallDenseMap<unsigned, SmallVector<Shards>> columns;
+  for (unsigned number : sequence.getColumnOperands())
+    columns[number] = keysOf(op->getOperand(number));
   for (int64_t shard = 0; shard < mine; ++shard) {
     Shards parts;
     for (int64_t part = 0; part < shards; ++part) {
-      Value own_q = slice(builder, loc, q[shard], 2, part * own, own);
-      auto copy = cast<graph::AttentionOp>(builder.clone(*op));
-      copy.getQMutable().assign(own_q);
-      copy.getKMutable().assign(keys[shard][part]);
-      copy.getVMutable().assign(columns[shard][part]);
-      if (op.getMask())
-        copy.getMaskMutable().assign(maskOf(wholeOf(op.getMask()), shard, rows, heads, part * own, own));
-      SmallVector<int64_t> shape(typeOf(own_q).getShape());
-      copy.getLse().setType(RankedTensorType::get(ArrayRef(shape).drop_back(), builder.getF32Type()));
-      shape[3] = typeOf(op.getResult()).getDimSize(3);
-      copy.getResult().setType(RankedTensorType::get(shape, typeOf(op.getResult()).getElementType()));
-      copy.setWholeHeads(op.getWholeHeads().value_or(heads));
-      if (op.getCausal())
-        copy.setBegin(begin + part * own);
-      parts.push_back(copy.getResult());
+      SmallVector<Value> operands;
+      for (OpOperand &operand : op->getOpOperands()) {
+        unsigned number = operand.getOperandNumber();
+        auto known = columns.find(number);
+        operands.push_back(number == 0              ? slice(builder, loc, rows[shard], 2, part * own, own)
+                           : known != columns.end() ? known->second[shard][part]
+                                                    : partOf(operand, shard, part));
+      }
+      Operation *copy = builder.clone(*op);
+      copy->setOperands(operands);
+      for (OpResult result : copy->getResults()) {
+        SmallVector<int64_t> shape(typeOf(result).getShape());
+        unsigned number = op->getNumOperands() + result.getResultNumber();
+        shape[*SequenceRegion::alongFirst(op, number, 1)] = heads;
+        shape[*SequenceRegion::alongFirst(op, number, 2)] = own;
+        result.setType(RankedTensorType::get(shape, typeOf(result).getElementType()));
+      }
+      auto placed = cast<SequenceOpInterface>(copy);
+      placed.placeHeads(op);
+      placed.placeRows(op, part * own, /*step=*/0);
+      parts.push_back(copy->getResult(0));
     }
     results.push_back(join(builder, loc, parts, 2));
   }
-  values[op.getResult()] = toPositions(results);
+  values[op->getResult(0)] = toPositions(results);
 }

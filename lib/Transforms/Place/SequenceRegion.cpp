@@ -5,6 +5,7 @@
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/SequenceOps.h"
 
 #include "mlir/Dialect/Shard/Interfaces/ShardingInterface.h"
 
@@ -76,9 +77,9 @@ std::optional<SequenceRegion::Loops> SequenceRegion::loopsOf(Operation *op) {
     loops.sum.push_back(!isParallel && (kinds[before] == ReductionKind::Sum || isa<graph::ReduceMeanOp>(op)));
     loops.parallel.push_back(isParallel);
   }
-  // Rows of attention know their places.
-  if (isa<graph::AttentionOp>(op))
-    loops.parallel[loops.dims[0][2]] = true;
+  // Rows that know their places are by themselves.
+  if (auto sequence = dyn_cast<SequenceOpInterface>(op))
+    loops.parallel[loops.dims[0][sequence.getRowDim()]] = true;
   return loops;
 }
 
@@ -104,6 +105,13 @@ std::optional<TimeCut> SequenceRegion::cutAt(Operation *op, unsigned number) con
   TimeCut cut = choice->second.cut;
   cut.dim = dim - loops->dims[number].begin();
   return cut;
+}
+
+std::optional<int64_t> SequenceRegion::alongFirst(Operation *op, unsigned number, int64_t dim) {
+  std::optional<Loops> loops = loopsOf(op);
+  auto found = llvm::find(loops->dims[number], loops->dims[0][dim]);
+  return found == loops->dims[number].end() ? std::nullopt
+                                            : std::optional<int64_t>(found - loops->dims[number].begin());
 }
 
 /// What is made of inputs alone is whole everywhere, and so are parameters under any shape.
@@ -134,13 +142,13 @@ void SequenceRegion::assign(Value value, TimeCut cut) {
 
 LogicalResult SequenceRegion::seed(func::FuncOp forward) {
   bool any = false;
-  for (auto attention : forward.getOps<graph::AttentionOp>()) {
+  for (auto sequence : forward.getOps<SequenceOpInterface>()) {
     any = true;
-    int64_t rows = shapeOf(attention.getQ())[2];
+    int64_t dim = sequence.getRowDim(), rows = shapeOf(sequence->getOperand(0))[dim];
     if (rows % shards)
-      return attention.emitError("has ") << rows << " positions, which " << shards
+      return sequence->emitError("has ") << rows << " positions, which " << shards
                                          << " sequence shards (-sp, -sequence-shards) do not divide";
-    choose(attention, {loopsOf(attention)->dims[0][2], {2, 1, 0, rows}});
+    choose(sequence, {loopsOf(sequence)->dims[0][dim], {dim, 1, 0, rows}});
   }
   // Attention that is written as products: the rows of what a softmax over products is of.
   for (auto softmax : forward.getOps<graph::SoftmaxOp>()) {
@@ -185,7 +193,8 @@ void SequenceRegion::visit(Operation *op) {
   if (!loops)
     return;
   // A product of activations has the rows of its left side: its columns are what these meet.
-  bool meets = isa<graph::MatMulOp>(op) && canHave(op->getOperand(0)) && canHave(op->getOperand(1));
+  bool meets = isa<ProductOpInterface>(op) && op->getNumOperands() > 1 && canHave(op->getOperand(0)) &&
+               canHave(op->getOperand(1));
   auto tryValue = [&](Value value, ArrayRef<unsigned> dims) {
     auto known = cuts.find(value);
     if (known == cuts.end() || !loops->parallel[dims[known->second.dim]])
@@ -290,7 +299,7 @@ LogicalResult SequenceRegion::finish(Operation *op) {
       return success();
     }
   }
-  if (any && (!loops || isa<ProductOpInterface, graph::WindowsOp, graph::AttentionOp>(op)))
+  if (any && (!loops || isa<ProductOpInterface, SequenceOpInterface, graph::WindowsOp>(op)))
     return op->emitError("'") << op->getName()
                               << "' mixes positions, and says no rule by which sequence shards (-sp, "
                                  "-sequence-shards) could";

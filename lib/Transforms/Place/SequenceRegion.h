@@ -51,6 +51,9 @@ public:
   }
   /// How the shards of a value are made; nothing: it is whole.
   std::optional<TimeCut> cutOf(mlir::Value value) const;
+  /// The dimension of an operand, or behind these a result, that has the loop of the first operand's
+  /// dimension.
+  static std::optional<int64_t> alongFirst(mlir::Operation *op, unsigned number, int64_t dim);
   /// Whether a value is made of inputs and constants alone: every rank makes it whole.
   bool isFree(mlir::Value value) const { return !computed.contains(value); }
   /// Whether a value is made of parameters alone.

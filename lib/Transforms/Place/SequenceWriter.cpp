@@ -6,6 +6,7 @@
 #include "ShardWriter.h"
 #include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Context.h"
+#include "dsopt/Interfaces/SequenceOps.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -232,22 +233,16 @@ SequenceWriter::Shards SequenceWriter::operandOf(OpOperand &operand) {
 }
 
 void SequenceWriter::setPositions(Operation *copy, Operation *whole, int64_t shard) {
-  if (auto constant = dyn_cast<graph::ConstantOp>(copy))
-    return;
   if (auto slice = dyn_cast<graph::SliceOp>(copy)) {
     TimeCut cut = *region.takenAs(whole->getOpOperand(0));
     SmallVector<int64_t> starts(slice.getStarts());
     starts[cut.dim] = 0;
     slice.setStarts(starts);
     slice.setSizes(typeOf(slice.getResult()).getShape());
-  } else if (auto attention = dyn_cast<graph::AttentionOp>(copy); attention && attention.getCausal()) {
-    auto original = cast<graph::AttentionOp>(whole);
-    TimeCut cut = *region.takenAs(original.getQMutable());
-    int64_t rows = typeOf(original.getQ()).getDimSize(2), columns = typeOf(original.getK()).getDimSize(2),
-            own = cut.length / shards;
-    int64_t begin = original.getBegin().value_or(columns - rows) - cut.begin;
-    attention.setBegin(begin + shard * own);
-    attention.setStep(mine * own);
+  } else if (auto sequence = dyn_cast<SequenceOpInterface>(copy)) {
+    TimeCut cut = *region.takenAs(whole->getOpOperand(0));
+    int64_t own = cut.length / shards;
+    sequence.placeRows(whole, shard * own - cut.begin, mine * own);
   } else if (auto dropout = dyn_cast<graph::DropoutOp>(copy)) {
     TimeCut cut = *region.madeAs(whole->getResult(0));
     RankedTensorType type = typeOf(whole->getResult(0));
@@ -271,8 +266,8 @@ void SequenceWriter::setPositions(Operation *copy, Operation *whole, int64_t sha
 }
 
 void SequenceWriter::writeCut(Operation *op) {
-  if (auto attention = dyn_cast<graph::AttentionOp>(op); attention && exchanges && canExchange(attention))
-    return writeExchanged(attention);
+  if (exchanges && isa<SequenceOpInterface>(op) && canExchange(op))
+    return writeExchanged(op);
   SmallVector<Shards> operands =
       llvm::map_to_vector(op->getOpOperands(), [&](OpOperand &operand) { return operandOf(operand); });
   Shards pieces;

@@ -33,13 +33,12 @@ private:
   using ByBlock = std::pair<mlir::Value, mlir::Attribute>;
   void writeCut(mlir::Operation *op);
   void writeTaken(graph::SliceOp op);
-  bool canExchange(graph::AttentionOp op) const;
-  void writeExchanged(graph::AttentionOp op);
+  bool canExchange(mlir::Operation *op) const;
+  void writeExchanged(mlir::Operation *op);
   llvm::SmallVector<Shards> keysOf(mlir::Value value);
   Shards exchangeToHeads(const Shards &each);
   Shards toPositions(const Shards &each);
-  mlir::Value maskOf(mlir::Value mask, int64_t shard, int64_t rows, int64_t heads, int64_t first,
-                     int64_t own);
+  mlir::Value partOf(mlir::OpOperand &operand, int64_t shard, int64_t part);
   void writeWhole(mlir::Operation *op);
   Shards operandOf(mlir::OpOperand &operand);
   Shards shareWhole(mlir::Value value, dist::AxesAttr over);

@@ -10,6 +10,7 @@
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Dialect/Graph/Statistics.h"
 #include "dsopt/Interfaces/Options.h"
+#include "dsopt/Interfaces/SequenceOps.h"
 #include "dsopt/Transforms/Place/Passes.h"
 
 namespace dsopt {
@@ -72,12 +73,8 @@ bool PlaceVerifier::isSource(Operation *op) {
     auto argument = dyn_cast<BlockArgument>(context);
     return argument && graph::isContext(argument) && graph::hasRankAlong(axis, slice);
   }
-  if (axis == Axis::sp)
-    if (auto step = op->getAttrOfType<IntegerAttr>("step");
-        step && isa<graph::AttentionOp, graph::AttentionGradOp>(op))
-      return true;
-  auto dropout = dyn_cast<graph::DropoutOp>(op);
-  return dropout && (axis == Axis::sp ? dropout.getTimeRuns() : dropout.getRuns());
+  auto dependent = dyn_cast<RankDependentOpInterface>(op);
+  return dependent && dependent.differsBetweenRanks(/*time=*/axis == Axis::sp);
 }
 
 /// Contributions to the running statistics of shards alone are a rank's own.

@@ -36,7 +36,7 @@ SHARED = ["ABI.h", "Attention.h", "Coefficients.h", "Convolution.h", "Ctc.h", "D
 # Of these, what a room may include.
 SHARED_WITH = {
     "Interfaces": ["Convolution.h", "Epilogue.h", "Options.def"],  # sizes of convolutions and what products go on with; what a module's options may be
-    GRAPH: ["Ctc.h", "Gemm.h", "Philox.h", "Scalars.h"],  # folding computes what the runtime would; parts of products
+    GRAPH: ["Ctc.h", "Gemm.h", "Grid.h", "Philox.h", "Scalars.h"],  # folding computes what the runtime would; parts of products; a rank's places
     DIST: ["Grid.h"],  # who is where, as the runtime computes it
     "Import": ["Scalars.h"],
     "Transforms/Autodiff": ["Metrics.h", "Scalars.h"],

@@ -21,10 +21,11 @@ enum class Layout {
   Heads,    ///< [batch, rows, heads, size]
 };
 
+constexpr int kBeginsAt = 2;
 struct Case {
   int64_t batch, heads, rows, columns, depth, width;
-  int causal = 0;
-  int mask = -1; ///< bits: the batch, head, row and column dimensions are whole; -1: no mask
+  int causal = 0; ///< from kBeginsAt on: row t reads columns 0 to t + causal - kBeginsAt
+  int mask = -1;  ///< bits: the batch, head, row and column dimensions are whole; -1: no mask
   Layout layout = Layout::Separate;
   int64_t type = DSOPT_F32;
   bool otherMask = false; ///< the mask is of the other type

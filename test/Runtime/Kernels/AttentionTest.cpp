@@ -83,7 +83,10 @@ INSTANTIATE_TEST_SUITE_P(Causal, Attention,
                          testing::Values(Case{1, 1, 1, 1, 4, 4, 1}, Case{2, 1, 17, 17, 64, 64, 1},
                                          Case{1, 9, 255, 255, 64, 64, 1}, Case{1, 1, 15, 255, 64, 80, 1},
                                          Case{1, 2, 100, 333, 15, 15, 1}, Case{1, 1, 1023, 1023, 64, 64, 1},
-                                         Case{1, 1, 200, 130, 32, 32, 1}));
+                                         Case{1, 1, 200, 130, 32, 32, 1},
+                                         Case{1, 2, 40, 140, 16, 16, kBeginsAt},
+                                         Case{2, 3, 70, 300, 16, 24, kBeginsAt + 130},
+                                         Case{1, 1, 65, 65, 32, 32, kBeginsAt + 70}));
 INSTANTIATE_TEST_SUITE_P(Masks, Attention,
                          testing::Values(Case{2, 3, 17, 15, 8, 8, 0, 0}, Case{2, 3, 17, 15, 8, 8, 0, 8},
                                          Case{2, 3, 70, 65, 8, 8, 0, 4}, Case{2, 3, 70, 130, 8, 8, 0, 12},

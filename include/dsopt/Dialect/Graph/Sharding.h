@@ -12,6 +12,8 @@ namespace dsopt::graph {
 void registerShardings(mlir::DialectRegistry &registry);
 /// Attaches ShardedReductionOpInterface.
 void registerShardedReductions(mlir::DialectRegistry &registry);
+/// Attaches SequenceOpInterface and RankDependentOpInterface.
+void registerSequences(mlir::DialectRegistry &registry);
 } // namespace dsopt::graph
 
 #endif // DSOPT_DIALECT_GRAPH_SHARDING_H

@@ -1,0 +1,52 @@
+//===- GraphSequence.cpp - attention and dropout of parts of a sequence ---===//
+
+#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Sharding.h"
+#include "dsopt/Interfaces/SequenceOps.h"
+
+using namespace mlir;
+
+namespace dsopt::graph {
+namespace {
+int64_t sizeOf(Value value, int64_t dim) { return cast<RankedTensorType>(value.getType()).getDimSize(dim); }
+
+struct AttentionSequence : SequenceOpInterface::ExternalModel<AttentionSequence, AttentionOp> {
+  int64_t getRowDim(Operation *) const { return 2; }
+  int64_t getHeadDim(Operation *) const { return 1; }
+  SmallVector<unsigned> getColumnOperands(Operation *) const { return {1, 2}; }
+  void placeRows(Operation *op, Operation *whole, int64_t first, int64_t step) const {
+    auto own = cast<AttentionOp>(op), all = cast<AttentionOp>(whole);
+    if (!all.getCausal())
+      return;
+    int64_t begin = all.getBegin().value_or(sizeOf(all.getK(), 2) - sizeOf(all.getQ(), 2));
+    own.setBegin(begin + first);
+    if (step)
+      own.setStep(step);
+  }
+  void placeHeads(Operation *op, Operation *whole) const {
+    auto all = cast<AttentionOp>(whole);
+    cast<AttentionOp>(op).setWholeHeads(all.getWholeHeads().value_or(sizeOf(all.getQ(), 1)));
+  }
+};
+
+template <typename Op>
+struct PlacedAttention : RankDependentOpInterface::ExternalModel<PlacedAttention<Op>, Op> {
+  bool differsBetweenRanks(Operation *op, bool time) const { return time && cast<Op>(op).getStep(); }
+};
+
+struct PlacedDropout : RankDependentOpInterface::ExternalModel<PlacedDropout, DropoutOp> {
+  bool differsBetweenRanks(Operation *op, bool time) const {
+    auto dropout = cast<DropoutOp>(op);
+    return (time ? dropout.getTimeRuns() : dropout.getRuns()).has_value();
+  }
+};
+} // namespace
+
+void registerSequences(DialectRegistry &registry) {
+  registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
+    AttentionOp::attachInterface<AttentionSequence, PlacedAttention<AttentionOp>>(*context);
+    AttentionGradOp::attachInterface<PlacedAttention<AttentionGradOp>>(*context);
+    DropoutOp::attachInterface<PlacedDropout>(*context);
+  });
+}
+} // namespace dsopt::graph
