@@ -160,12 +160,15 @@ def nccl():
 
 
 def tensor():
-    """What tensor shards add has one hash at every degree, joined by NCCL or by hosts, whatever order streams go in."""
-    base, seed = [*CUDA, "-steps=2", "-grad-clip=1", "-lr=3e-3", "-threads=1"], 0
-    for name, same, degrees in (("gpt2-toy", ["-tensor-shards=2"], (["-tp=2"], ["-tp=2", "-dp=2", "-zero=3", "-micro-batches=2"], ["-tp=2", "-pp=2"])),
-                                ("gpt2-toy", ["-tensor-shards=2", "-optimizer=lamb"], (["-tp=2", "-dp=2", "-zero=2", "-micro-batches=2"],)),
-                                ("mlp", ["-tensor-shards=4", "-precision=bf16"], (["-tp=2"], ["-tp=4"])), ("resnet-tiny", ["-tensor-shards=2"], (["-tp=2"],))):
-        same = [*base, *same, "-micro-batches=4", "-reduction-shards=4"]
+    """What tensor and sequence shards send has one hash at every degree, joined by NCCL or by hosts, whatever order streams go in."""
+    base, four, seed = [*CUDA, "-steps=2", "-grad-clip=1", "-lr=3e-3", "-threads=1"], ["-micro-batches=4", "-reduction-shards=4"], 0
+    for name, same, degrees in (("gpt2-toy", ["-tensor-shards=2", *four], (["-tp=2"], ["-tp=2", "-dp=2", "-zero=3", "-micro-batches=2"], ["-tp=2", "-pp=2"])),
+                                ("gpt2-toy", ["-tensor-shards=2", "-optimizer=lamb", *four], (["-tp=2", "-dp=2", "-zero=2", "-micro-batches=2"],)),
+                                ("mlp", ["-tensor-shards=4", "-precision=bf16", *four], (["-tp=2"], ["-tp=4"])), ("resnet-tiny", ["-tensor-shards=2", *four], (["-tp=2"],)),
+                                ("gpt2-toy", ["-sequence-shards=2", "-precision=bf16"], (["-sp=2"], ["-sp=2", "-sp-method=gather"])),
+                                ("gpt2-toy", ["-sequence-shards=2", "-tensor-shards=2", "-micro-batches=2", "-reduction-shards=2"],
+                                 (["-sp=2", "-dp=2", "-zero=3", "-micro-batches=1"],))):
+        same = [*base, *same]
         os.environ.update(device(seed=1))
         first = train(dsopt, name, *same)
         for layout in degrees:
@@ -176,7 +179,7 @@ def tensor():
                 check((run.head["engine"] == "NCCL") == (not engine), f"{name} {' '.join(layout)}: joined by {run.head['engine']}")
                 check(run.hash == first.hash and run.loss_text == first.loss_text,
                       f"{name} {' '.join([*layout, *engine])} seed {seed}: {run.loss_text} {run.hash}, expected {first.loss_text} {first.hash}")
-    print(f"{seed} runs by tensor shards, the bits of one rank")
+    print(f"{seed} runs by shards, the bits of one rank")
 
 
 def graphs():
