@@ -38,6 +38,9 @@ def transformer():
     grids = ["-sp=1", "-dp=2 -zero=3", *(f"-dp=2 -sp=2 -zero={zero}" for zero in range(4)), "-dp=2 -sp=4 -zero=3", ([*MPIRUN, "4"], "-sp=2 -zero=2"),
              "-dp=2 -sp=2 -zero=3 -gather-window=2 -offload-params=cpu -offload-optimizer=cpu"]
     same("gpt2-tiny, Q = 4, V = 2", grids, [*SHARDS, "-global-batch=8", "-reduction-shards=2"])
+    for precision in ("bf16", "fp16"):
+        same(f"gpt2-tiny, Q = 4, V = 2, {precision}", ["-sp=1", "-dp=2 -sp=2 -zero=3", "-dp=2 -sp=4 -sp-method=gather", "-dp=2 -sp=2 -sp-method=gather"],
+             [*SHARDS, "-global-batch=8", "-reduction-shards=2", f"-precision={precision}"])
     same("gpt2-tiny, Q = 4, T = 2", ["-sp=1", "-tp=2", "-sp=2 -tp=2 -zero=3", "-sp=4 -zero=1"], [*SHARDS, "-tensor-shards=2", "-micro-batches=2"])
 
 
@@ -84,6 +87,13 @@ def forward_alone():
         said = execute([dsopt, path, "-eval", f"-data={data}", "-sequence-shards=4", *words.split()]).stdout
         losses.update(re.findall(r"eval loss (\S+)", said))
     check(len(losses) == 1, f"evaluations differ: {losses}")
+    with tempfile.TemporaryDirectory() as folder:
+        outputs = set()
+        for words in ("-sp=1", "-sp=2", "-sp=4 -sp-method=gather", "-sp=2 -pp=2"):
+            file = os.path.join(folder, "outputs.npz")
+            execute([dsopt, path, "-predict", f"-data={data}", "-sequence-shards=4", f"-save-outputs={file}", *words.split()])
+            outputs.add(open(file, "rb").read())
+        check(len(outputs) == 1, "what is predicted differs between degrees")
     print(f"evaluated: {losses.pop()}", flush=True)
 
 

@@ -17,7 +17,7 @@ from runs import Run
 from saved_weights import safetensors
 
 dsopt = sys.argv[1]
-GETS = {"v1": READ, "v3": READ}
+GETS = {"v1": READ, "v3": READ, "v4": READ}
 RUN = ["-run", "-quiet", "-steps=10", "-lr=0.05", ARCH]
 # Of each checkpoint: options that are no layout's, layouts, how near losses have to be (another processor's library has other last bits of fp16) and
 # what is in it beside parameters.

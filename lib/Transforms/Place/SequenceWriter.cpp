@@ -367,7 +367,9 @@ void SequenceWriter::write() {
     Operation *before = op->getPrevNode();
     builder.setInsertionPoint(op);
     loc = op->getLoc();
-    block = op->getAttr(graph::kBlockAttr);
+    // What outputs are gathered by is of the last block.
+    if (Attribute own = op->getAttr(graph::kBlockAttr))
+      block = own;
     if (region.isCut(op)) {
       writeCut(op);
       gone.push_back(op);

@@ -149,7 +149,7 @@ const Case elementwise[] = {
     {"gelu_tanh", ONE("gelu %a {approximate_tanh}", "3x4xf64", "3x4xf64")},
     {"dropout",
      "func.func @f(%a: tensor<3x4xf64>) -> tensor<3x4xf64> {\n"
-     "  %k = graph.constant dense<[1, 2, 3, 4, 1, 0]> : tensor<7xi32>\n"
+     "  %k = graph.constant dense<[1, 2, 3, 4, 1, 0, 0]> : tensor<7xi32>\n"
      "  %s = graph.constant dense<[0, -1]> : tensor<2xi32>\n"
      "  %0 = graph.dropout %a, %k, %s {ratio = 0.3 : f64} : (tensor<3x4xf64>, tensor<7xi32>, tensor<2xi32>) "
      "-> tensor<3x4xf64>\n"
