@@ -190,7 +190,7 @@ held = {  # what holds it, forward, words of the refusal
     "a generator": ((n for n in range(1, 9)), lambda m, x, y: base(m, x, y) * next(m.c), "takes the next value of the iterator 'c'"),
     "a cycle": (itertools.cycle([1, 2]), lambda m, x, y: base(m, x, y) * next(m.c), "takes the next value of the iterator 'c'"),
     "the clock": (None, lambda m, x, y: base(m, x, y) * (time.time() % 7), "what it reads from the clock or the machine"),
-    "another clock": (None, lambda m, x, y: base(m, x, y) * (1 + time.perf_counter_ns() % 7), "what it reads from the clock or the machine"),
+    "another clock": (None, lambda m, x, y: base(m, x, y) * (1 + time.perf_counter_ns() % 1000003), "what it reads from the clock or the machine"),
     "the system's random numbers": (None, lambda m, x, y: base(m, x, y) * (0.5 if secrets.randbelow(1000) == 0 else 1.0), "asks the system"),
     "an identifier": (None, lambda m, x, y: base(m, x, y) * (uuid.uuid4().int % 7 + 1), "outside.py:"),
     "a seeded generator": (None, seeded, "draws from a generator that forward seeds"),
