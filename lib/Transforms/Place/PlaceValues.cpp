@@ -4,6 +4,7 @@
 #include "CutRegion.h"
 #include "RegionChoice.h"
 #include "RegionCosts.h"
+#include "ShardParts.h"
 #include "ShardWriter.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Interfaces/Options.h"
@@ -268,13 +269,11 @@ void PlaceValues::takeApart(DecomposableOpInterface composite) {
   Operation *op = composite, *before = op->getPrevNode();
   OpBuilder builder(op);
   SmallVector<Value> results = composite.decompose(builder);
+  setBlocks(before, op, op->getAttr(graph::kBlockAttr));
   SmallVector<Operation *> parts;
   for (Operation *part = before ? before->getNextNode() : &op->getBlock()->front(); part != op;
-       part = part->getNextNode()) {
-    if (Attribute block = op->getAttr(graph::kBlockAttr))
-      part->setAttr(graph::kBlockAttr, block);
+       part = part->getNextNode())
     parts.push_back(part);
-  }
   op->replaceAllUsesWith(results);
   // What reads the operands no more is not asked.
   composites.push_back({op, SmallVector<Value>(op->getOperands()), results, parts});

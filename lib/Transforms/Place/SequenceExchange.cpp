@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CutRegion.h"
 #include "SequenceWriter.h"
 #include "dsopt/Interfaces/SequenceOps.h"
 
@@ -35,28 +34,6 @@ bool SequenceWriter::canExchange(Operation *op) const {
   });
 }
 
-static Value reshape(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> shape) {
-  auto type = RankedTensorType::get(shape, typeOf(value).getElementType());
-  return value.getType() == type ? value : graph::ReshapeOp::create(builder, loc, type, value).getResult();
-}
-
-static Value transpose(OpBuilder &builder, Location loc, Value value, ArrayRef<int64_t> perm) {
-  return graph::TransposeOp::create(builder, loc, value, perm);
-}
-
-static Value slice(OpBuilder &builder, Location loc, Value value, int64_t dim, int64_t start, int64_t size) {
-  SmallVector<int64_t> sizes(typeOf(value).getShape()), starts(sizes.size(), 0), steps(sizes.size(), 1);
-  if (sizes[dim] == size)
-    return value;
-  starts[dim] = start;
-  sizes[dim] = size;
-  return graph::SliceOp::create(builder, loc, value, starts, sizes, steps);
-}
-
-static Value join(OpBuilder &builder, Location loc, ArrayRef<Value> values, int64_t dim) {
-  return values.size() == 1 ? values[0] : graph::ConcatOp::create(builder, loc, values, dim).getResult();
-}
-
 /// All positions of the heads that this rank's shards have, `[batch, heads / Q, positions, size]` each, once
 /// for the rows of each sequence shard.
 SmallVector<SequenceWriter::Shards> SequenceWriter::keysOf(Value value) {
@@ -64,60 +41,59 @@ SmallVector<SequenceWriter::Shards> SequenceWriter::keysOf(Value value) {
     auto all = dist::SharedOp::create(builder, loc, SmallVector<Type>(shards, own.getType()), own, none);
     return Shards(all.getShards());
   };
-  auto repeat = value.getDefiningOp<graph::ReshapeOp>();
-  std::optional<SharedHeads> heads = repeat ? headsOf(repeat) : std::nullopt;
-  if (!heads || heads->dim != 1 || heads->count % shards || !region.cutOf(heads->heads))
+  std::optional<SharedHeads> heads = repeatedHeads(value);
+  if (!heads || heads->dim != 1 || heads->count % shards)
     return llvm::map_to_vector(exchangeToHeads(values.lookup(value)), share);
   // Heads that others share travel once, and are repeated where they are read.
   Shards narrow;
   for (Value shard : values.lookup(heads->heads)) {
     SmallVector<int64_t> shape(typeOf(shard).getShape());
     shape.erase(shape.begin() + 2);
-    narrow.push_back(reshape(builder, loc, shard, shape));
+    narrow.push_back(reshaped(shard, shape));
   }
   auto repeated = [&](Value own) {
     SmallVector<int64_t> shape(typeOf(own).getShape());
     shape.insert(shape.begin() + 2, 1);
-    Value apart = reshape(builder, loc, own, shape);
+    Value apart = reshaped(own, shape);
     shape[2] = heads->readers;
     apart = graph::ExpandOp::create(builder, loc, RankedTensorType::get(shape, typeOf(own).getElementType()),
                                     apart);
     shape[1] *= shape[2];
     shape.erase(shape.begin() + 2);
-    return reshape(builder, loc, apart, shape);
+    return reshaped(apart, shape);
   };
   return llvm::map_to_vector(exchangeToHeads(narrow),
                              [&](Value own) { return Shards(llvm::map_range(share(own), repeated)); });
 }
 
 SequenceWriter::Shards SequenceWriter::exchangeToHeads(const Shards &each) {
-  Value own = join(builder, loc, each, 2);
+  Value own = joined(each, 2);
   ArrayRef<int64_t> shape = typeOf(own).getShape();
   int64_t batch = shape[0], heads = shape[1] / ranks, positions = shape[2], size = shape[3];
-  own = reshape(builder, loc, own, {batch, ranks, heads, positions, size});
-  own = transpose(builder, loc, own, {1, 3, 0, 2, 4});
-  own = reshape(builder, loc, own, {ranks * positions, batch, heads, size});
+  own = reshaped(own, {batch, ranks, heads, positions, size});
+  own = graph::TransposeOp::create(builder, loc, own, ArrayRef<int64_t>{1, 3, 0, 2, 4});
+  own = reshaped(own, {ranks * positions, batch, heads, size});
   Value all = dist::AllToAllOp::create(builder, loc, own, axes);
-  all = transpose(builder, loc, all, {1, 2, 0, 3});
+  all = graph::TransposeOp::create(builder, loc, all, ArrayRef<int64_t>{1, 2, 0, 3});
   Shards groups;
   for (int64_t shard = 0; shard < mine; ++shard)
-    groups.push_back(slice(builder, loc, all, 1, shard * (heads / mine), heads / mine));
+    groups.push_back(sliced(all, 1, shard * (heads / mine), heads / mine));
   return groups;
 }
 
 /// The way back: `[batch, heads, positions / Q, size]` of each shard, of what it had of all positions.
 SequenceWriter::Shards SequenceWriter::toPositions(const Shards &each) {
-  Value own = join(builder, loc, each, 1);
+  Value own = joined(each, 1);
   ArrayRef<int64_t> shape = typeOf(own).getShape();
   int64_t batch = shape[0], heads = shape[1], positions = shape[2] / ranks, size = shape[3];
-  own = transpose(builder, loc, own, {2, 0, 1, 3});
+  own = graph::TransposeOp::create(builder, loc, own, ArrayRef<int64_t>{2, 0, 1, 3});
   Value all = dist::AllToAllOp::create(builder, loc, own, axes);
-  all = reshape(builder, loc, all, {ranks, positions, batch, heads, size});
-  all = transpose(builder, loc, all, {2, 0, 3, 1, 4});
-  all = reshape(builder, loc, all, {batch, ranks * heads, positions, size});
+  all = reshaped(all, {ranks, positions, batch, heads, size});
+  all = graph::TransposeOp::create(builder, loc, all, ArrayRef<int64_t>{2, 0, 3, 1, 4});
+  all = reshaped(all, {batch, ranks * heads, positions, size});
   Shards shards;
   for (int64_t shard = 0; shard < mine; ++shard)
-    shards.push_back(slice(builder, loc, all, 2, shard * (positions / mine), positions / mine));
+    shards.push_back(sliced(all, 2, shard * (positions / mine), positions / mine));
   return shards;
 }
 
@@ -133,11 +109,10 @@ Value SequenceWriter::partOf(OpOperand &operand, int64_t shard, int64_t part) {
   };
   if (std::optional<int64_t> dim = along(1); dim && first.getDimSize(1) > 1)
     value = graph::GatherOp::create(
-        builder, loc, value,
-        places(shard, llvm::to_vector(llvm::seq(static_cast<int32_t>(heads))), heads, 0, -1), *dim,
-        IntegerAttr());
+        builder, loc, value, places(shard, llvm::to_vector(llvm::seq(static_cast<int32_t>(heads))), heads),
+        *dim, IntegerAttr());
   if (std::optional<int64_t> dim = along(2); dim && first.getDimSize(2) > 1)
-    value = slice(builder, loc, value, *dim, part * own, own);
+    value = sliced(value, *dim, part * own, own);
   return value;
 }
 
@@ -156,7 +131,7 @@ void SequenceWriter::writeExchanged(Operation *op) {
       for (OpOperand &operand : op->getOpOperands()) {
         unsigned number = operand.getOperandNumber();
         auto known = columns.find(number);
-        operands.push_back(number == 0              ? slice(builder, loc, rows[shard], 2, part * own, own)
+        operands.push_back(number == 0              ? sliced(rows[shard], 2, part * own, own)
                            : known != columns.end() ? known->second[shard][part]
                                                     : partOf(operand, shard, part));
       }
@@ -174,7 +149,7 @@ void SequenceWriter::writeExchanged(Operation *op) {
       placed.placeRows(op, part * own, /*step=*/0);
       parts.push_back(copy->getResult(0));
     }
-    results.push_back(join(builder, loc, parts, 2));
+    results.push_back(joined(parts, 2));
   }
   values[op->getResult(0)] = toPositions(results);
 }

@@ -3,7 +3,7 @@
 #include "SequenceWriter.h"
 
 #include "CutRegion.h"
-#include "ShardWriter.h"
+#include "ShardParts.h"
 #include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Interfaces/SequenceOps.h"
@@ -28,39 +28,35 @@ Value SequenceWriter::alone(Value value) {
   return dist::SharedOp::create(builder, loc, value.getType(), value, none).getShards()[0];
 }
 
-/// Of the shard among all: [1].
-Value SequenceWriter::numberOf(int64_t shard) {
-  Type i32 = builder.getI32Type();
-  Value context = alone(graph::getOrAddContext(forward));
-  Value rank = graph::rankAlong(Axis::sp, builder, loc, context, i32);
-  Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, i32, mine));
-  return alone(graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, i32, shard)));
+Value SequenceWriter::places(int64_t shard, ArrayRef<int32_t> first, int64_t step) {
+  Value number = numberOfShard(builder, loc, Axis::sp, alone(graph::getOrAddContext(forward)),
+                               builder.getI32Type(), mine, shard);
+  return placesOfShard(builder, loc, number, first, step);
 }
 
-/// What shard 0 has at `first`, and each further one `step` behind the one before, within bounds.
-Value SequenceWriter::places(int64_t shard, ArrayRef<int32_t> first, int64_t step, int64_t least,
-                             int64_t most) {
-  Type i32 = builder.getI32Type();
-  auto type = RankedTensorType::get({static_cast<int64_t>(first.size())}, i32);
-  auto scalar = [&](int64_t value) { return graph::scalarConstant(builder, loc, i32, value); };
-  Value begin = graph::MulOp::create(builder, loc, numberOf(shard), scalar(step));
-  Value offsets =
-      graph::ConstantOp::create(builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(type, first)));
-  Value all = graph::AddOp::create(builder, loc, offsets, begin);
-  if (least > 0)
-    all = graph::MaxOp::create(builder, loc, all, scalar(least));
-  if (most >= 0)
-    all = graph::MinOp::create(builder, loc, all, scalar(most));
-  return all;
+Value SequenceWriter::reshaped(Value value, ArrayRef<int64_t> shape) {
+  auto type = RankedTensorType::get(shape, typeOf(value).getElementType());
+  return value.getType() == type ? value : graph::ReshapeOp::create(builder, loc, type, value).getResult();
+}
+
+Value SequenceWriter::sliced(Value value, int64_t dim, int64_t start, int64_t size) {
+  SmallVector<int64_t> sizes(typeOf(value).getShape()), starts(sizes.size(), 0), steps(sizes.size(), 1);
+  if (sizes[dim] == size)
+    return value;
+  starts[dim] = start;
+  sizes[dim] = size;
+  return graph::SliceOp::create(builder, loc, value, starts, sizes, steps);
+}
+
+Value SequenceWriter::joined(ArrayRef<Value> values, int64_t dim) {
+  return values.size() == 1 ? values[0] : graph::ConcatOp::create(builder, loc, values, dim).getResult();
 }
 
 /// Whether a row of a shard is one of those that the whole has, as it broadcasts to `rank` dimensions.
 Value SequenceWriter::validRows(int64_t shard, TimeCut cut, int64_t size, int64_t rank) {
   int64_t own = cut.length / shards, part = size / cut.parts;
-  SmallVector<int32_t> first;
-  for (int64_t i = 0; i < cut.parts * own; ++i)
-    first.push_back(i % own);
-  Value positions = places(shard, first, own, 0, -1);
+  SmallVector<int32_t> first = firstPlaces(cut.parts, /*part=*/0, own);
+  Value positions = places(shard, first, own);
   Type i32 = builder.getI32Type();
   Value begins = graph::LessEqualOp::create(builder, loc, graph::scalarConstant(builder, loc, i32, cut.begin),
                                             positions);
@@ -82,6 +78,28 @@ SequenceWriter::Shards SequenceWriter::shareWhole(Value value, dist::AxesAttr ov
   return each;
 }
 
+/// Where a shard has rows of a range, `part` of them in each part: those at its ends stand for those behind
+/// them.
+Value SequenceWriter::rangePlaces(int64_t shard, TimeCut cut, int64_t part) {
+  int64_t own = cut.length / shards;
+  Type i32 = builder.getI32Type();
+  SmallVector<int32_t> first, begins;
+  for (int64_t i = 0; i < own; ++i)
+    first.push_back(i - cut.begin);
+  for (int64_t i = 0; i < cut.parts * own; ++i)
+    begins.push_back(i / own * part);
+  auto scalar = [&](int64_t value) { return graph::scalarConstant(builder, loc, i32, value); };
+  Value within = places(shard, first, own);
+  within = graph::MinOp::create(builder, loc, within, scalar(part - 1));
+  within = graph::MaxOp::create(builder, loc, within, scalar(0));
+  Value row = reshaped(within, {1, own});
+  Value offsets = graph::ConstantOp::create(
+      builder, loc,
+      cast<ElementsAttr>(
+          DenseElementsAttr::get(RankedTensorType::get({cut.parts, own}, i32), ArrayRef<int32_t>(begins))));
+  return reshaped(graph::AddOp::create(builder, loc, offsets, row), {cut.parts * own});
+}
+
 /// The rows of each shard of a whole value; rows that it does not have are others of it.
 SequenceWriter::Shards SequenceWriter::sliceWhole(Value value, TimeCut cut, bool isTrained,
                                                   dist::AxesAttr over) {
@@ -101,35 +119,10 @@ SequenceWriter::Shards SequenceWriter::sliceWhole(Value value, TimeCut cut, bool
     Shards whole = isTrained ? shareWhole(value, over) : Shards(mine, value);
     int64_t part = type.getDimSize(cut.dim) / cut.parts, own = cut.length / shards;
     bool isRange = part != cut.length;
-    // Of a range the rows at its ends stand for those behind them.
     for (int64_t shard = 0; shard < mine; ++shard) {
-      Value taken = whole[shard];
-      SmallVector<int32_t> first;
-      if (!isRange) {
-        for (int64_t i = 0; i < cut.parts * own; ++i)
-          first.push_back(i / own * part + i % own);
-        taken = graph::GatherOp::create(builder, loc, taken, places(shard, first, own, 0, -1), cut.dim,
-                                        IntegerAttr());
-      } else {
-        for (int64_t i = 0; i < own; ++i)
-          first.push_back(i - cut.begin);
-        Value within = places(shard, first, own, 0, part - 1);
-        within = graph::MaxOp::create(builder, loc, within,
-                                      graph::scalarConstant(builder, loc, builder.getI32Type(), 0));
-        SmallVector<int32_t> parts;
-        for (int64_t i = 0; i < cut.parts * own; ++i)
-          parts.push_back(i / own * part);
-        auto grid = RankedTensorType::get({cut.parts, own}, builder.getI32Type());
-        Value row = graph::ReshapeOp::create(builder, loc,
-                                             RankedTensorType::get({1, own}, builder.getI32Type()), within);
-        Value offsets = graph::ConstantOp::create(
-            builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(grid, ArrayRef<int32_t>(parts))));
-        Value all = graph::AddOp::create(builder, loc, offsets, row);
-        all = graph::ReshapeOp::create(builder, loc,
-                                       RankedTensorType::get({cut.parts * own}, builder.getI32Type()), all);
-        taken = graph::GatherOp::create(builder, loc, taken, all, cut.dim, IntegerAttr());
-      }
-      each.push_back(taken);
+      Value rows =
+          isRange ? rangePlaces(shard, cut, part) : places(shard, firstPlaces(cut.parts, part, own), own);
+      each.push_back(graph::GatherOp::create(builder, loc, whole[shard], rows, cut.dim, IntegerAttr()));
     }
   }
   known.push_back({block, each});
@@ -142,14 +135,9 @@ Value SequenceWriter::gather(Value value) {
     return known;
   TimeCut cut = *region.cutOf(value);
   RankedTensorType type = typeOf(value);
-  Type element = type.getElementType();
+  ArrayRef<int64_t> shape = type.getShape();
   int64_t own = cut.length / shards, dim = cut.dim;
   // Positions first, and then what the value has of each: shards lie one behind the other.
-  auto reshape = [&](Value from, ArrayRef<int64_t> shape) -> Value {
-    auto to = RankedTensorType::get(shape, element);
-    return from.getType() == to ? from : graph::ReshapeOp::create(builder, loc, to, from).getResult();
-  };
-  ArrayRef<int64_t> shape = type.getShape();
   SmallVector<int64_t> apart(shape.take_front(dim));
   apart.append({cut.parts, own});
   llvm::append_range(apart, shape.drop_front(dim + 1));
@@ -162,34 +150,33 @@ Value SequenceWriter::gather(Value value) {
     back[from] = to;
   Shards rows;
   for (Value shard : values.lookup(value))
-    rows.push_back(graph::TransposeOp::create(builder, loc, reshape(shard, apart), perm));
-  Value own_ = rows.size() == 1 ? rows[0] : graph::ConcatOp::create(builder, loc, rows, 0).getResult();
-  SmallVector<int64_t> all(typeOf(own_).getShape());
+    rows.push_back(graph::TransposeOp::create(builder, loc, reshaped(shard, apart), perm));
+  Value ours = joined(rows, 0);
+  SmallVector<int64_t> all(typeOf(ours).getShape());
   all[0] = cut.length;
-  Value positions = dist::AllGatherOp::create(builder, loc, RankedTensorType::get(all, element), own_, axes);
+  Value positions =
+      dist::AllGatherOp::create(builder, loc, RankedTensorType::get(all, type.getElementType()), ours, axes);
   Value placed = graph::TransposeOp::create(builder, loc, positions, back);
-  SmallVector<int64_t> complete(shape);
-  complete[dim] = cut.parts * cut.length;
-  int64_t part = shape[dim] / cut.parts;
-  if (part != cut.length) {
-    // The rows that the value has of them.
-    SmallVector<int64_t> starts(apart.size(), 0), sizes(typeOf(placed).getShape()), steps(apart.size(), 1);
-    starts[dim + 1] = cut.begin;
-    sizes[dim + 1] = part;
-    placed = graph::SliceOp::create(builder, loc, placed, starts, sizes, steps);
-  }
-  return gathered[{value, block}] = reshape(placed, shape);
+  // The rows that the value has of them.
+  placed = sliced(placed, dim + 1, cut.begin, shape[dim] / cut.parts);
+  return gathered[{value, block}] = reshaped(placed, shape);
+}
+
+/// The heads whose shards a value repeats; none where it is not made of such.
+std::optional<SharedHeads> SequenceWriter::repeatedHeads(Value value) const {
+  auto reshape = value.getDefiningOp<graph::ReshapeOp>();
+  std::optional<SharedHeads> heads = reshape ? headsOf(reshape) : std::nullopt;
+  return heads && region.cutOf(heads->heads) ? heads : std::nullopt;
 }
 
 /// The same for each shard. Heads that others share travel once, and are repeated where they are read; but
 /// those that would be repeated before an exchange are so here, too: the sums of their gradients are the same
 /// then.
 SequenceWriter::Shards SequenceWriter::shareGathered(Value value) {
-  auto reshape = value.getDefiningOp<graph::ReshapeOp>();
-  std::optional<SharedHeads> heads = reshape ? headsOf(reshape) : std::nullopt;
-  bool isRepeatedBefore = heads && heads->count % shards && heads->count * heads->readers % shards == 0;
-  if (!heads || isRepeatedBefore || !region.cutOf(heads->heads))
+  std::optional<SharedHeads> heads = repeatedHeads(value);
+  if (!heads || (heads->count % shards && heads->count * heads->readers % shards == 0))
     return shareWhole(gather(value), none);
+  auto reshape = value.getDefiningOp<graph::ReshapeOp>();
   Shards each = shareWhole(gather(heads->heads), none);
   for (Value &shard : each) {
     IRMapping mapping;
@@ -270,41 +257,47 @@ void SequenceWriter::writeCut(Operation *op) {
     return writeExchanged(op);
   SmallVector<Shards> operands =
       llvm::map_to_vector(op->getOpOperands(), [&](OpOperand &operand) { return operandOf(operand); });
-  Shards pieces;
+  if (region.sums(op))
+    return writeSum(op, operands);
   for (int64_t shard = 0; shard < mine; ++shard) {
-    if (region.sums(op))
-      for (auto [operand, each] : llvm::zip_equal(op->getOpOperands(), operands))
-        if (std::optional<TimeCut> cut = region.takenAs(operand)) {
-          RankedTensorType type = typeOf(operand.get());
-          // Rows that mean nothing count nothing.
-          if (type.getDimSize(cut->dim) != cut->parts * cut->length)
-            each[shard] = graph::WhereOp::create(
-                builder, loc, validRows(shard, *cut, type.getDimSize(cut->dim), type.getRank()), each[shard],
-                graph::scalarConstant(builder, loc, type.getElementType(), 0));
-        }
-    if (auto mean = dyn_cast<graph::ReduceMeanOp>(op); mean && region.sums(op)) {
-      pieces.push_back(
-          graph::ReduceSumOp::create(builder, loc, operands[0][shard], mean.getAxes(), mean.getKeepdims()));
-      continue;
-    }
     Operation *copy = builder.clone(*op);
     for (auto [operand, each] : llvm::zip_equal(copy->getOpOperands(), operands))
       operand.set(each[shard]);
-    if (region.sums(op)) {
-      pieces.push_back(copy->getResult(0));
-      continue;
-    }
     for (auto [result, own] : llvm::zip_equal(op->getResults(), copy->getResults())) {
       own.setType(local(result.getType(), *region.madeAs(result)));
       values[result].push_back(own);
     }
     setPositions(copy, op, shard);
   }
-  if (pieces.empty())
-    return;
+}
+
+/// Of a mean shards have sums, too: it is divided once.
+void SequenceWriter::writeSum(Operation *op, ArrayRef<Shards> operands) {
+  auto mean = dyn_cast<graph::ReduceMeanOp>(op);
+  Shards pieces;
+  for (int64_t shard = 0; shard < mine; ++shard) {
+    SmallVector<Value> own;
+    for (auto [operand, each] : llvm::zip_equal(op->getOpOperands(), operands)) {
+      own.push_back(each[shard]);
+      std::optional<TimeCut> cut = region.takenAs(operand);
+      RankedTensorType type = typeOf(operand.get());
+      // Rows that mean nothing count nothing.
+      if (cut && type.getDimSize(cut->dim) != cut->parts * cut->length)
+        own.back() = graph::WhereOp::create(
+            builder, loc, validRows(shard, *cut, type.getDimSize(cut->dim), type.getRank()), own.back(),
+            graph::scalarConstant(builder, loc, type.getElementType(), 0));
+    }
+    if (mean) {
+      pieces.push_back(graph::ReduceSumOp::create(builder, loc, own[0], mean.getAxes(), mean.getKeepdims()));
+      continue;
+    }
+    Operation *copy = builder.clone(*op);
+    copy->setOperands(own);
+    pieces.push_back(copy->getResult(0));
+  }
   Value sum = addPieces(builder, loc, pieces, axes);
-  if (isa<graph::ReduceMeanOp>(op)) {
-    double count = double(typeOf(op->getOperand(0)).getNumElements()) / typeOf(sum).getNumElements();
+  if (mean) {
+    double count = double(typeOf(mean.getInput()).getNumElements()) / typeOf(sum).getNumElements();
     sum = graph::DivOp::create(builder, loc, sum,
                                graph::scalarConstant(builder, loc, typeOf(sum).getElementType(), count));
   }
@@ -327,7 +320,7 @@ void SequenceWriter::writeTaken(graph::SliceOp op) {
   spread[cut.dim] = taken;
   Shards pieces;
   for (auto [shard, rows] : llvm::enumerate(values.lookup(op.getInput()))) {
-    Value local = places(shard, first, -own, 0, -1);
+    Value local = places(shard, first, -own);
     Value zero = graph::scalarConstant(builder, loc, i32, 0);
     Value has = graph::AndOp::create(
         builder, loc, graph::LessEqualOp::create(builder, loc, zero, local),
@@ -379,10 +372,7 @@ void SequenceWriter::write() {
     } else {
       writeWhole(op);
     }
-    if (block)
-      for (Operation *made = before ? before->getNextNode() : &forward.front().front(); made != op;
-           made = made->getNextNode())
-        made->setAttr(graph::kBlockAttr, block);
+    setBlocks(before, op, block);
   }
   for (Operation *op : llvm::reverse(gone))
     op->erase();

@@ -7,6 +7,7 @@
 #ifndef DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEWRITER_H
 #define DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEWRITER_H
 
+#include "CutRegion.h"
 #include "SequenceRegion.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 
@@ -32,6 +33,7 @@ private:
   using Shards = llvm::SmallVector<mlir::Value, 4>;
   using ByBlock = std::pair<mlir::Value, mlir::Attribute>;
   void writeCut(mlir::Operation *op);
+  void writeSum(mlir::Operation *op, llvm::ArrayRef<Shards> operands);
   void writeTaken(graph::SliceOp op);
   bool canExchange(mlir::Operation *op) const;
   void writeExchanged(mlir::Operation *op);
@@ -44,15 +46,20 @@ private:
   Shards shareWhole(mlir::Value value, dist::AxesAttr over);
   Shards sliceWhole(mlir::Value value, TimeCut cut, bool isTrained, dist::AxesAttr over);
   mlir::Value gather(mlir::Value value);
+  std::optional<SharedHeads> repeatedHeads(mlir::Value value) const;
   Shards shareGathered(mlir::Value value);
+  mlir::Value reshaped(mlir::Value value, llvm::ArrayRef<int64_t> shape);
+  mlir::Value sliced(mlir::Value value, int64_t dim, int64_t start, int64_t size);
+  mlir::Value joined(llvm::ArrayRef<mlir::Value> values, int64_t dim);
   mlir::Value wholeOf(mlir::Value value) const {
     auto sum = sums.find(value);
     return sum == sums.end() ? value : sum->second;
   }
   mlir::Value once(mlir::Value value);
   mlir::Value alone(mlir::Value value);
-  mlir::Value numberOf(int64_t shard);
-  mlir::Value places(int64_t shard, llvm::ArrayRef<int32_t> first, int64_t step, int64_t least, int64_t most);
+  /// What shard 0 has at `first`, and each further one `step` behind the one before.
+  mlir::Value places(int64_t shard, llvm::ArrayRef<int32_t> first, int64_t step);
+  mlir::Value rangePlaces(int64_t shard, TimeCut cut, int64_t part);
   mlir::Value validRows(int64_t shard, TimeCut cut, int64_t size, int64_t rank);
   mlir::RankedTensorType local(mlir::Type type, TimeCut cut) const;
   void setPositions(mlir::Operation *copy, mlir::Operation *whole, int64_t shard);

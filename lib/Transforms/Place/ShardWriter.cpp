@@ -2,6 +2,7 @@
 
 #include "ShardWriter.h"
 
+#include "ShardParts.h"
 #include "WindowMoves.h"
 #include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Context.h"
@@ -12,19 +13,6 @@
 
 using namespace mlir;
 using namespace dsopt;
-
-Value dsopt::addPieces(OpBuilder &builder, Location loc, ValueRange pieces, dist::AxesAttr axes, bool exact) {
-  SmallVector<Value> level(pieces);
-  while (level.size() > 1) {
-    SmallVector<Value> next;
-    for (size_t i = 0; i < level.size(); i += 2)
-      next.push_back(i + 1 < level.size()
-                         ? graph::TreeAddOp::create(builder, loc, level[i], level[i + 1], exact).getResult()
-                         : level[i]);
-    level = std::move(next);
-  }
-  return axes.getParts().empty() ? level[0] : dist::AllReduceOp::create(builder, loc, level[0], axes);
-}
 
 ShardWriter::ShardWriter(ModuleOp module, int64_t shards, int64_t ranks)
     : module(module), symbols(module), builder(module.getContext()), shards(shards), mine(shards / ranks) {
@@ -119,25 +107,10 @@ void ShardWriter::writeRead(graph::ReadOp read) {
   }
 }
 
-/// Operations behind `before` are of the block that `op` is of.
-static void setBlocks(Operation *before, Operation *op) {
-  if (Attribute block = op->getAttr(graph::kBlockAttr))
-    for (Operation *made = before ? before->getNextNode() : &op->getBlock()->front(); made != op;
-         made = made->getNextNode())
-      made->setAttr(graph::kBlockAttr, block);
-}
-
 Value ShardWriter::numberOf(Operation *op, int64_t shard, Type integer) {
   // Also where one rank has all shards: programs of all degrees have the same kernels.
   Value context = operandOf(op, graph::getOrAddContext(op->getParentOfType<func::FuncOp>()))[shard];
-  Location loc = op->getLoc();
-  Value rank = graph::rankAlong(Axis::tp, builder, loc, context, integer);
-  Value first = graph::MulOp::create(builder, loc, rank, graph::scalarConstant(builder, loc, integer, mine));
-  Value number =
-      graph::AddOp::create(builder, loc, first, graph::scalarConstant(builder, loc, integer, shard));
-  // What is folded of it is no kernel's but its own.
-  auto alone = dist::AxesAttr::get(builder.getContext(), {});
-  return dist::SharedOp::create(builder, loc, number.getType(), number, alone).getShards()[0];
+  return numberOfShard(builder, op->getLoc(), Axis::tp, context, integer, mine, shard);
 }
 
 /// What a shard has of a value that this rank has whole: the places `first` of the first shard along a
@@ -147,16 +120,11 @@ Value ShardWriter::takePlaces(Operation *op, int64_t shard, Value whole, int64_t
   Operation *before = op->getPrevNode();
   Location loc = op->getLoc();
   Type i32 = builder.getI32Type();
-  auto type = RankedTensorType::get({static_cast<int64_t>(first.size())}, i32);
-  Value begin = graph::MulOp::create(builder, loc, numberOf(op, shard, i32),
-                                     graph::scalarConstant(builder, loc, i32, step));
-  Value offsets =
-      graph::ConstantOp::create(builder, loc, cast<ElementsAttr>(DenseElementsAttr::get(type, first)));
-  Value places = graph::AddOp::create(builder, loc, offsets, begin);
+  Value places = placesOfShard(builder, loc, numberOf(op, shard, i32), first, step);
   if (divisor > 1)
     places = graph::DivOp::create(builder, loc, places, graph::scalarConstant(builder, loc, i32, divisor));
   Value taken = graph::GatherOp::create(builder, loc, whole, places, dim, IntegerAttr());
-  setBlocks(before, op);
+  setBlocks(before, op, op->getAttr(graph::kBlockAttr));
   return taken;
 }
 
@@ -165,9 +133,7 @@ void ShardWriter::writeConstant(graph::ConstantOp op) {
   ShardCut cut = *region->cutOf(op);
   Value whole = builder.clone(*op)->getResult(0);
   int64_t part = op.getType().getShape()[cut.dim] / cut.parts, own = part / shards;
-  SmallVector<int32_t> first;
-  for (int64_t i = 0; i < cut.parts * own; ++i)
-    first.push_back(i / own * part + i % own);
+  SmallVector<int32_t> first = firstPlaces(cut.parts, part, own);
   for (int64_t shard = 0; shard < mine; ++shard)
     values[op].push_back(takePlaces(op, shard, whole, cut.dim, first, own));
 }
@@ -188,7 +154,7 @@ void ShardWriter::writeTaken(graph::ReshapeOp op) {
     if (expanded != value.getType())
       value = graph::ExpandOp::create(builder, op->getLoc(), expanded, value);
     values[op].push_back(graph::ReshapeOp::create(builder, op->getLoc(), type, value));
-    setBlocks(before, op);
+    setBlocks(before, op, op->getAttr(graph::kBlockAttr));
   }
   copied.insert(op.getInput().getDefiningOp());
 }
@@ -262,7 +228,7 @@ void ShardWriter::writeReduction(Operation *op) {
   all.share = [&](Value value, int64_t shard) { return operandOf(op, value)[shard]; };
   all.add = [&](ValueRange pieces) { return addPieces(builder, op->getLoc(), pieces, axes); };
   SmallVector<Value> results = cast<ShardedReductionOpInterface>(op).reduceShards(builder, all);
-  setBlocks(before, op);
+  setBlocks(before, op, op->getAttr(graph::kBlockAttr));
   op->replaceAllUsesWith(results);
 }
 
@@ -319,7 +285,7 @@ void ShardWriter::writeSum(Operation *op, Shards pieces) {
   }
   Operation *before = op->getPrevNode();
   Value sum = addPieces(builder, op->getLoc(), pieces, axes);
-  setBlocks(before, op);
+  setBlocks(before, op, op->getAttr(graph::kBlockAttr));
   op->getResult(0).replaceAllUsesWith(sum);
   for (Operation *next : llvm::reverse(behind))
     eraseOp(next);

@@ -12,11 +12,6 @@
 
 namespace dsopt {
 
-/// Adds the pieces that neighbouring shards have of a sum: those of this rank as a tree, then those of the
-/// ranks.
-mlir::Value addPieces(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange pieces,
-                      dist::AxesAttr axes, bool exact = false);
-
 class ShardWriter {
 public:
   /// `shards` in all, over `ranks`.

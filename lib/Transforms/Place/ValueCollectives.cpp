@@ -1,6 +1,6 @@
 //===- ValueCollectives.cpp - what passes ask of collectives on values ----===//
 
-#include "ShardWriter.h"
+#include "ShardParts.h"
 #include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Interfaces/Interfaces.h"
