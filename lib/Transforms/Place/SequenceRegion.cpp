@@ -29,17 +29,10 @@ static bool isPointwise(Operation *op) {
 
 std::optional<SequenceRegion::Loops> SequenceRegion::loopsOf(Operation *op) {
   Loops loops;
-  auto pointwise = [&](ArrayRef<Value> values, unsigned first) {
-    for (Value value : values) {
-      auto &dims = loops.dims.emplace_back();
-      for (unsigned dim = 0; dim < shapeOf(value).size(); ++dim)
-        dims.push_back(first + dim);
-    }
-  };
   SmallVector<Value> values(op->getOperands());
   llvm::append_range(values, op->getResults());
   if (isPointwise(op)) {
-    pointwise(values, 0);
+    loops.dims.assign(values.size(), llvm::to_vector(llvm::seq(unsigned(shapeOf(values[0]).size()))));
     loops.parallel.assign(shapeOf(values[0]).size(), true);
     loops.sum.assign(loops.parallel.size(), false);
     return loops;
@@ -89,22 +82,8 @@ std::optional<TimeCut> SequenceRegion::cutOf(Value value) const {
 }
 
 std::optional<TimeCut> SequenceRegion::cutAt(Operation *op, unsigned number) const {
-  auto choice = chosen.find(op);
-  if (choice == chosen.end())
-    return std::nullopt;
-  unsigned operands = op->getNumOperands();
-  Value value = number < operands ? op->getOperand(number) : Value(op->getResult(number - operands));
-  if (isa<graph::ReshapeOp, graph::SliceOp>(op)) {
-    auto known = cuts.find(value);
-    return known == cuts.end() ? std::nullopt : std::optional(known->second);
-  }
-  std::optional<Loops> loops = loopsOf(op);
-  auto dim = llvm::find(loops->dims[number], choice->second.loop);
-  if (dim == loops->dims[number].end())
-    return std::nullopt;
-  TimeCut cut = choice->second.cut;
-  cut.dim = dim - loops->dims[number].begin();
-  return cut;
+  auto known = chosen.find(op);
+  return known == chosen.end() ? std::nullopt : known->second[number];
 }
 
 std::optional<int64_t> SequenceRegion::alongFirst(Operation *op, unsigned number, int64_t dim) {
@@ -140,29 +119,32 @@ void SequenceRegion::assign(Value value, TimeCut cut) {
   open.insert(open.end(), value.user_begin(), value.user_end());
 }
 
+LogicalResult SequenceRegion::seed(Operation *op, int64_t dim) {
+  int64_t rows = shapeOf(op->getOperand(0))[dim];
+  if (rows % shards)
+    return op->emitError("has ") << rows << " positions, which " << shards
+                                 << " sequence shards (-sp, -sequence-shards) do not divide";
+  Loops loops = *loopsOf(op);
+  choose(op, loops, loops.dims[0][dim], {dim, 1, 0, rows});
+  return success();
+}
+
 LogicalResult SequenceRegion::seed(func::FuncOp forward) {
   bool any = false;
   for (auto sequence : forward.getOps<SequenceOpInterface>()) {
     any = true;
-    int64_t dim = sequence.getRowDim(), rows = shapeOf(sequence->getOperand(0))[dim];
-    if (rows % shards)
-      return sequence->emitError("has ") << rows << " positions, which " << shards
-                                         << " sequence shards (-sp, -sequence-shards) do not divide";
-    choose(sequence, {loopsOf(sequence)->dims[0][dim], {dim, 1, 0, rows}});
+    if (failed(seed(sequence, sequence.getRowDim())))
+      return failure();
   }
   // Attention that is written as products: the rows of what a softmax over products is of.
   for (auto softmax : forward.getOps<graph::SoftmaxOp>()) {
     int64_t rank = shapeOf(softmax).size();
-    if (isFree(softmax) || rank < 3 || int64_t(softmax.getAxis()) != rank - 1)
-      continue;
-    int64_t rows = shapeOf(softmax)[rank - 2];
-    if (rows < 2)
+    if (isFree(softmax) || rank < 3 || int64_t(softmax.getAxis()) != rank - 1 ||
+        shapeOf(softmax)[rank - 2] < 2)
       continue;
     any = true;
-    if (rows % shards)
-      return softmax.emitError("has ") << rows << " positions, which " << shards
-                                       << " sequence shards (-sp, -sequence-shards) do not divide";
-    choose(softmax, {loopsOf(softmax)->dims[0][rank - 2], {rank - 2, 1, 0, rows}});
+    if (failed(seed(softmax, rank - 2)))
+      return failure();
   }
   if (!any)
     return forward.emitError(
@@ -171,50 +153,19 @@ LogicalResult SequenceRegion::seed(func::FuncOp forward) {
 }
 
 /// All that has the loop is cut along it.
-void SequenceRegion::choose(Operation *op, Choice choice) {
-  if (!chosen.try_emplace(op, choice).second)
-    return;
-  for (OpOperand &operand : op->getOpOperands())
-    if (std::optional<TimeCut> cut = takenAs(operand))
-      assign(operand.get(), *cut);
-  for (OpResult result : op->getResults())
-    if (std::optional<TimeCut> cut = madeAs(result))
-      assign(result, *cut);
-}
-
-void SequenceRegion::visit(Operation *op) {
-  if (op->hasTrait<OpTrait::IsTerminator>() || chosen.contains(op))
-    return;
-  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return visitReshape(reshape);
-  if (auto slice = dyn_cast<graph::SliceOp>(op))
-    return visitSlice(slice);
-  std::optional<Loops> loops = loopsOf(op);
-  if (!loops)
-    return;
-  // A product of activations has the rows of its left side: its columns are what these meet.
-  bool meets = isa<ProductOpInterface>(op) && op->getNumOperands() > 1 && canHave(op->getOperand(0)) &&
-               canHave(op->getOperand(1));
-  auto tryValue = [&](Value value, ArrayRef<unsigned> dims) {
-    auto known = cuts.find(value);
-    if (known == cuts.end() || !loops->parallel[dims[known->second.dim]])
-      return false;
-    choose(op, {dims[known->second.dim], known->second});
-    return true;
-  };
-  unsigned operands = op->getNumOperands();
-  for (OpResult result : op->getResults())
-    if (tryValue(result, loops->dims[operands + result.getResultNumber()]))
-      return;
-  for (OpOperand &operand : op->getOpOperands()) {
-    ArrayRef<unsigned> dims = loops->dims[operand.getOperandNumber()];
-    auto known = cuts.find(operand.get());
-    if (meets && operand.getOperandNumber() == 1 && known != cuts.end() &&
-        !llvm::is_contained(loops->dims[0], dims[known->second.dim]))
-      continue;
-    if (tryValue(operand.get(), dims))
-      return;
+void SequenceRegion::choose(Operation *op, const Loops &loops, unsigned loop, TimeCut cut) {
+  Cuts own;
+  for (ArrayRef<unsigned> dims : loops.dims) {
+    const auto *dim = llvm::find(dims, loop);
+    cut.dim = dim - dims.begin();
+    own.push_back(dim == dims.end() ? std::nullopt : std::optional(cut));
   }
+  if (!chosen.try_emplace(op, own).second)
+    return;
+  unsigned operands = op->getNumOperands();
+  for (auto [number, each] : llvm::enumerate(own))
+    if (each)
+      assign(number < operands ? op->getOperand(number) : Value(op->getResult(number - operands)), *each);
 }
 
 /// The cut of the same elements under another shape.
@@ -240,41 +191,74 @@ static std::optional<TimeCut> throughReshape(ArrayRef<int64_t> from, ArrayRef<in
   return std::nullopt;
 }
 
-void SequenceRegion::visitReshape(graph::ReshapeOp op) {
-  Value from = op.getInput(), to = op.getResult();
+void SequenceRegion::visit(Operation *op) {
+  if (op->hasTrait<OpTrait::IsTerminator>() || chosen.contains(op))
+    return;
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
+    return visitView(reshape, [&](Value from, Value to, TimeCut cut) {
+      return throughReshape(shapeOf(from), shapeOf(to), cut, shards);
+    });
+  if (auto slice = dyn_cast<graph::SliceOp>(op))
+    return visitView(slice, [&](Value from, Value, TimeCut cut) { return throughSlice(slice, from, cut); });
+  std::optional<Loops> loops = loopsOf(op);
+  if (!loops)
+    return;
+  // A product of activations has the rows of its left side: its columns are what these meet.
+  bool meets = isa<ProductOpInterface>(op) && op->getNumOperands() > 1 && canHave(op->getOperand(0)) &&
+               canHave(op->getOperand(1));
+  auto tryValue = [&](Value value, ArrayRef<unsigned> dims) {
+    auto known = cuts.find(value);
+    if (known == cuts.end() || !loops->parallel[dims[known->second.dim]])
+      return false;
+    choose(op, *loops, dims[known->second.dim], known->second);
+    return true;
+  };
+  unsigned operands = op->getNumOperands();
+  for (OpResult result : op->getResults())
+    if (tryValue(result, loops->dims[operands + result.getResultNumber()]))
+      return;
+  for (OpOperand &operand : op->getOpOperands()) {
+    ArrayRef<unsigned> dims = loops->dims[operand.getOperandNumber()];
+    auto known = cuts.find(operand.get());
+    if (meets && operand.getOperandNumber() == 1 && known != cuts.end() &&
+        !llvm::is_contained(loops->dims[0], dims[known->second.dim]))
+      continue;
+    if (tryValue(operand.get(), dims))
+      return;
+  }
+}
+
+/// Follows a cut from one side of a view to the other, which has it as `through` says (none: it ends here).
+void SequenceRegion::visitView(
+    Operation *op, llvm::function_ref<std::optional<TimeCut>(Value from, Value to, TimeCut cut)> through) {
+  Value from = op->getOperand(0), to = op->getResult(0);
   auto known = cuts.find(from), other = cuts.find(to);
   bool forward = known != cuts.end();
   if (!forward && other == cuts.end())
     return;
   TimeCut cut = forward ? known->second : other->second;
-  std::optional<TimeCut> found =
-      throughReshape(shapeOf(forward ? from : to), shapeOf(forward ? to : from), cut, shards);
+  std::optional<TimeCut> found = forward ? through(from, to, cut) : through(to, from, cut);
   if (!found || (forward && other != cuts.end() && other->second != *found))
     return;
-  chosen.try_emplace(op);
+  chosen.try_emplace(op, forward ? Cuts{cut, found} : Cuts{found, cut});
   assign(forward ? to : from, *found);
 }
 
 /// A slice of rows has the shards of all of them: those that it leaves out mean nothing.
-void SequenceRegion::visitSlice(graph::SliceOp op) {
-  Value from = op.getInput(), to = op.getResult();
-  auto known = cuts.find(from), other = cuts.find(to);
-  bool forward = known != cuts.end();
-  if (!forward && other == cuts.end())
-    return;
-  TimeCut cut = forward ? known->second : other->second;
-  int64_t size = shapeOf(from)[cut.dim], taken = shapeOf(to)[cut.dim];
-  if (op.getSteps()[cut.dim] != 1 || (size != taken && (!forward || cut.parts > 1)))
-    return;
-  if (size != taken && 2 * taken < size) {
+std::optional<TimeCut> SequenceRegion::throughSlice(graph::SliceOp op, Value from, TimeCut cut) {
+  int64_t size = shapeOf(op.getInput())[cut.dim], taken = shapeOf(op)[cut.dim];
+  if (op.getSteps()[cut.dim] != 1)
+    return std::nullopt;
+  if (size == taken)
+    return cut;
+  if (from != op.getInput() || cut.parts > 1)
+    return std::nullopt;
+  if (2 * taken < size) {
     takes.insert(op);
-    return;
+    return std::nullopt;
   }
-  cut.begin += size == taken ? 0 : op.getStarts()[cut.dim];
-  if (forward && other != cuts.end() && other->second != cut)
-    return;
-  chosen.try_emplace(op);
-  assign(forward ? to : from, cut);
+  cut.begin += op.getStarts()[cut.dim];
+  return cut;
 }
 
 /// What sees rows that are cut whole: sums add pieces, few rows are taken, and what costs little is computed
@@ -294,8 +278,8 @@ LogicalResult SequenceRegion::finish(Operation *op) {
     unsigned loop = loops->dims[operand.getOperandNumber()][cut->dim];
     if (loops->sum[loop] && op->getNumResults() == 1 &&
         isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))) {
-      chosen.try_emplace(op, Choice{loop, *cut});
       sumOps.insert(op);
+      choose(op, *loops, loop, *cut);
       return success();
     }
   }

@@ -65,28 +65,27 @@ private:
     llvm::SmallVector<llvm::SmallVector<unsigned>> dims;
     llvm::SmallVector<bool> parallel, sum;
   };
-  /// A loop of an operation that is cut.
-  struct Choice {
-    unsigned loop = 0;
-    TimeCut cut; ///< its dimension is of no meaning
-  };
+  /// Of operands and then results: how shards have each, nothing where they have it whole.
+  using Cuts = llvm::SmallVector<std::optional<TimeCut>, 4>;
   static std::optional<Loops> loopsOf(mlir::Operation *op);
   /// Of an operand, or behind these a result.
   std::optional<TimeCut> cutAt(mlir::Operation *op, unsigned number) const;
   void classify(mlir::func::FuncOp forward);
   llvm::LogicalResult seed(mlir::func::FuncOp forward);
+  llvm::LogicalResult seed(mlir::Operation *op, int64_t dim);
   bool canHave(mlir::Value value) const;
   void assign(mlir::Value value, TimeCut cut);
   void visit(mlir::Operation *op);
-  void visitReshape(graph::ReshapeOp op);
-  void visitSlice(graph::SliceOp op);
-  void choose(mlir::Operation *op, Choice choice);
+  void visitView(mlir::Operation *op,
+                 llvm::function_ref<std::optional<TimeCut>(mlir::Value, mlir::Value, TimeCut)> through);
+  std::optional<TimeCut> throughSlice(graph::SliceOp op, mlir::Value from, TimeCut cut);
+  void choose(mlir::Operation *op, const Loops &loops, unsigned loop, TimeCut cut);
   llvm::LogicalResult finish(mlir::Operation *op);
 
   int64_t shards;
   llvm::DenseSet<mlir::Value> computed, weights;
   llvm::DenseMap<mlir::Value, TimeCut> cuts;
-  llvm::DenseMap<mlir::Operation *, Choice> chosen;
+  llvm::DenseMap<mlir::Operation *, Cuts> chosen;
   llvm::DenseSet<mlir::Operation *> sumOps, takes;
   std::deque<mlir::Operation *> open;
 };

@@ -20,8 +20,8 @@ mlir::Value addPieces(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueR
 /// Operations between `before` (null: the block's begin) and `end` are of `block`, if that is any.
 void setBlocks(mlir::Operation *before, mlir::Operation *end, mlir::Attribute block);
 
-/// The number of a shard of this rank, which has `mine` along an axis, among all: [1], of an integer type. What
-/// is folded of it is no kernel's but its own, as it is not the same at every degree.
+/// The number of a shard of this rank, which has `mine` along an axis, among all: [1], of an integer type.
+/// What is folded of it is no kernel's but its own, as it is not the same at every degree.
 mlir::Value numberOfShard(mlir::OpBuilder &builder, mlir::Location loc, Axis axis, mlir::Value context,
                           mlir::Type integer, int64_t mine, int64_t shard);
 
