@@ -99,3 +99,25 @@ def relative(got, expected):
 def check(condition, message):
     if not condition:
         sys.exit("FAILED: " + message)
+
+
+def same_bits(dsopt, title, name, runs, base):
+    """All runs of a model, options each (or words that stand before the command, and these), have one loss text and one hash."""
+    reference = None
+    for options in runs:
+        *prefix, words = options if isinstance(options, tuple) else (options,)
+        run = train(dsopt, name, *base, *words.split(), prefix=prefix[0] if prefix else ())
+        reference = reference or run
+        check(run.hash == reference.hash and run.loss_text == reference.loss_text,
+              f"{title}: {words} differs from {runs[0]}: {run.loss_text} {run.hash}, expected {reference.loss_text} {reference.hash}")
+    print(f"{title}: {len(runs)} layouts, one hash {reference.hash[:16]}, losses {', '.join(reference.loss_text)}", flush=True)
+    return reference
+
+
+def refused(dsopt, name, cases):
+    """A run with these words ends with one error, in which a text is."""
+    path, data = model(name)
+    for words, said in cases:
+        done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", *words.split()], status=1)
+        check(said in done.stderr and done.stderr.count("error:") == 1, f"{words}: {done.stderr}")
+    print("refused by name", flush=True)

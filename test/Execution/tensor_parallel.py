@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 
-from runs import MPIRUN, check, execute, model, relative, train
+from runs import MPIRUN, check, execute, model, refused, relative, same_bits, train
 from sampled import sampled
 from shard_kernels import check_kernels
 
@@ -16,17 +16,8 @@ dsopt = sys.argv[1]
 STEP = ["-steps=3", "-grad-clip=1", "-lr=3e-3", "-micro-batch-size=2", "-global-batch=8", "-reduction-shards=4", "-accumulate=sharded"]
 
 
-def same(title, name, runs, base):
-    """All runs have one loss text and one hash."""
-    reference = None
-    for options in runs:
-        *prefix, words = options if isinstance(options, tuple) else (options,)
-        run = train(dsopt, name, *base, *words.split(), prefix=prefix[0] if prefix else ())
-        reference = reference or run
-        check(run.hash == reference.hash and run.loss_text == reference.loss_text,
-              f"{title}: {words} differs from {runs[0]}: {run.loss_text} {run.hash}, expected {reference.loss_text} {reference.hash}")
-    print(f"{title}: {len(runs)} layouts, one hash {reference.hash[:16]}, losses {', '.join(reference.loss_text)}", flush=True)
-    return reference
+def same(*arguments):
+    return same_bits(dsopt, *arguments)
 
 
 LAYOUTS = [
@@ -117,14 +108,11 @@ def forward_alone():
     print(f"evaluated: {losses.pop()}", flush=True)
 
 
-def refused():
-    """Each in one line."""
-    path, data = model("gpt2-tiny")
-    for words, said in (("-tp=2 -tensor-shards=3", "-tp times a power of two"),
-                        ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=adafactor", "tensor shards")):
-        done = execute([dsopt, path, "-run", f"-data={data}", "-steps=1", *words.split()], status=1)
-        check(said in done.stderr and done.stderr.count("error:") == 1, f"{words}: {done.stderr}")
-    print("refused by name", flush=True)
+# Each in one line.
+REFUSED = (
+    ("-tp=2 -tensor-shards=3", "-tp times a power of two"),
+    ("-tp=2 -tensor-shards=6", "-tp times a power of two"), ("-tp=2 -optimizer=adafactor", "tensor shards"),
+)
 
 
 transformer()
@@ -136,4 +124,4 @@ by_matrices()
 resumed()
 resumed("-optimizer=muon")
 forward_alone()
-refused()
+refused(dsopt, "gpt2-tiny", REFUSED)
