@@ -264,6 +264,7 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   value.stage = run.stage;
   value.chunk = run.chunk;
   value.padded = resultPadded > resultType.getNumElements() ? resultPadded : 0;
+  value.received = type.getNumElements();
   valueIds[op->getResult(0)] = result.values.size();
   result.values.push_back(std::move(value));
   runOps.push_back({});
