@@ -18,7 +18,7 @@ MODULES = [
     ("bert-tiny", "-sp=2 -sp-method=gather -tp=2"), ("bert-tiny", "-sp=4 -sp-method=ulysses"), ("bert-tiny", "-sp=2 -sp-method=ulysses -dp=2 -zero=3"), ("bert-tiny", "-sp=4 -sp-method=gather -zero=3"),
     # Without a rule that hides how large gradients are.
     ("grouped", "-sp=2 -sp-method=gather -tp=2 -zero=3 -optimizer=sgd"), ("grouped", "-sp=2 -sp-method=ulysses -dp=2 -zero=3 -optimizer=sgd"), ("grouped", "-sp=4 -sp-method=ulysses -optimizer=sgd"),
-    ("dropped", "-sp=4 -optimizer=sgd"),
+    ("dropped", "-sp=4 -optimizer=sgd"), ("long", "-sp=4 -sp-method=ulysses -optimizer=sgd"),
 ]
 
 
@@ -226,10 +226,13 @@ KINDS = [
     ("shards in another order", JOINED, substituted(JOINED, r"graph.concat \2, \1\3")), ("the first shard again", JOINED, substituted(JOINED, r"graph.concat \1, \1\3")),
     ("the first piece twice", ADDENDS, substituted(ADDENDS, r"graph.tree_add \1, \1\2")),
     ("a bucket without sp", r"dist\.bucket .*over \[edp, ep, sp\]", substituted(r"over \[edp, ep, sp\]", "over [edp, ep]")), ("a sum without sp", r"dist\.reduce .*over \[edp, ep, sp\]", substituted(r"over \[edp, ep, sp\]", "over [edp, ep]")),
+    # Where sequences are long, sums of a gradient are cut by how many heads all ranks have.
+    ("sums as of one head", r"attention_grad.* whole_heads = .*x256x", substituted(r"whole_heads = \d+", "whole_heads = 1")),
     ("another grid", r"dist\.grid", substituted(r"edp = (\d+), ep = 1, sp = (\d+)", r"edp = \2, ep = 1, sp = \1")),
 ]
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         files = {"grouped": grouped(folder), "dropped": grouped(folder, shares=True)}
+        files["long"] = grouped(folder, few=4, layers=1, dropout=0, classes=False, rows=1, length=256)
         campaign([Module(dsopt, *one, folder, files.get(one[0])) for one in MODULES], KINDS, count, seed, allowed=0)
