@@ -74,7 +74,9 @@ static StringRef reasonOf(Kind kind, Phase phase, bool computesAgain) {
   case Kind::ReduceScatter:
     return "gradients of what is read at all positions";
   case Kind::AllToAll:
-    return isForward ? "positions for heads" : "gradients of positions for heads";
+    return isForward       ? "positions for heads"
+           : computesAgain ? "gradients of positions for heads, and what is computed again"
+                           : "gradients of positions for heads";
   case Kind::AllReduce:
     break;
   }

@@ -59,6 +59,14 @@ def compare(name, path, data, layers, activation, share, folder, words=(), width
     print(f"{name}{''.join(f' {word}' for word in words)}: planned, counted and computed alike", flush=True)
 
 
+def recomputed(path, data):
+    """What forward exchanges again is said to be so."""
+    for again in (False, True):
+        planned = json.loads(execute([dsopt, path, f"-data={data}", "-plan=json", "-sp=2", *(["-recompute=full"] if again else [])]).stdout)
+        said = {(one["phase"] == "F", one["reason"]) for one in planned["sharding"]["collectives"] if one["kind"] == "all_to_all"}
+        check(said == {(True, "positions for heads"), (False, "gradients of positions for heads" + ", and what is computed again" * again)}, f"computed again {again}: {said}")
+
+
 with tempfile.TemporaryDirectory() as folder:
     gpt = ("gpt2-tiny", *model("gpt2-tiny"), 4, 2 * 32 * 64, 1, folder)
     compare(*gpt)
@@ -68,3 +76,4 @@ with tempfile.TemporaryDirectory() as folder:
     few = ("8 heads over 4", path, data, 2, ROWS * LENGTH * 8 * SIZE, 0.5, folder)
     compare(*few)
     compare(*few, words=["-zero=3"])
+    recomputed(path, data)
