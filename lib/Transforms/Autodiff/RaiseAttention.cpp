@@ -336,7 +336,7 @@ void Raiser::raise(graph::SoftmaxOp softmax) {
   auto resultType = RankedTensorType::get(shape, typeOf(v).getElementType());
   Value result = graph::AttentionOp::create(
                      builder, loc, resultType, lse, q, k, v, mask, builder.getF64FloatAttr(scale),
-                     causal ? builder.getUnitAttr() : UnitAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr())
+                     causal ? builder.getUnitAttr() : UnitAttr(), IntegerAttr(), IntegerAttr())
                      .getResult();
   raised(result.getDefiningOp(), "attention");
   // Without a mask but the causal one every row reads something.
