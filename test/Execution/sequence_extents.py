@@ -7,12 +7,12 @@ import sys
 from extents import one_hash
 
 dsopt, width, steps, precision = sys.argv[1:]
-GATHER = "-sp-method=gather"
+RING = "-sp-method=ring"
 GRIDS = [
-    "-sp=1", "-tp=2", "-pp=2", "-dp=2 -zero=3", "-tp=2 -dp=2 -zero=1", "-sp=2", f"-sp=2 {GATHER}", "-sp=4 -zero=1", f"-sp=4 -zero=3 {GATHER}", "-sp=2 -tp=2 -zero=2",
-    f"-sp=2 -tp=2 -zero=3 {GATHER}", "-sp=4 -tp=2 -zero=3", f"-sp=4 -tp=2 -zero=1 {GATHER}", "-sp=2 -pp=2 -zero=3", f"-sp=2 -tp=2 -pp=2 -zero=1 {GATHER}", f"-sp=4 -pp=2 -zero=2 {GATHER}",
-    "-sp=2 -zero=3 -recompute=full", "-sp=2 -dp=2 -zero=0", f"-sp=2 -dp=2 -zero=1 {GATHER}", "-sp=2 -dp=2 -zero=2", f"-sp=2 -dp=2 -zero=3 {GATHER}", "-sp=4 -dp=2 -zero=3",
-    f"-sp=4 -dp=2 -zero=2 {GATHER}", "-sp=2 -tp=2 -dp=2 -zero=3", f"-sp=2 -tp=2 -dp=2 -zero=1 {GATHER}", "-sp=2 -pp=2 -dp=2 -zero=3", f"-sp=2 -pp=2 -dp=2 -zero=1 {GATHER}",
+    "-sp=1", "-tp=2", "-pp=2", "-dp=2 -zero=3", "-tp=2 -dp=2 -zero=1", "-sp=2", f"-sp=2 {RING}", "-sp=4 -zero=1", f"-sp=4 -zero=3 {RING}", "-sp=2 -tp=2 -zero=2",
+    f"-sp=2 -tp=2 -zero=3 {RING}", "-sp=4 -tp=2 -zero=3", f"-sp=4 -tp=2 -zero=1 {RING}", "-sp=2 -pp=2 -zero=3", f"-sp=2 -tp=2 -pp=2 -zero=1 {RING}", f"-sp=4 -pp=2 -zero=2 {RING}",
+    "-sp=2 -zero=3 -recompute=full", "-sp=2 -dp=2 -zero=0", f"-sp=2 -dp=2 -zero=1 {RING}", "-sp=2 -dp=2 -zero=2", f"-sp=2 -dp=2 -zero=3 {RING}", "-sp=4 -dp=2 -zero=3",
+    f"-sp=4 -dp=2 -zero=2 {RING}", "-sp=2 -tp=2 -dp=2 -zero=3", f"-sp=2 -tp=2 -dp=2 -zero=1 {RING}", "-sp=2 -pp=2 -dp=2 -zero=3", f"-sp=2 -pp=2 -dp=2 -zero=1 {RING}",
 ]
 # Two micro-batches: one sum of two, whoever has them.
 base = [f"-steps={steps}", "-sequence-shards=4", "-tensor-shards=2", f"-precision={precision}", "-global-batch=2"]

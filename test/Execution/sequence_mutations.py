@@ -14,11 +14,11 @@ from mutations import KERNEL, VALUE, Module, begin_of_function, campaign, end_of
 dsopt = sys.argv[1]
 count, seed = int(sys.argv[2]) if len(sys.argv) > 2 else 12, int(sys.argv[3]) if len(sys.argv) > 3 else 1
 MODULES = [
-    ("gpt2-tiny", "-sp=2 -sp-method=ulysses -tp=2"), ("gpt2-tiny", "-sp=4 -sp-method=gather"), ("gpt2-tiny", "-sp=2 -sp-method=gather -dp=2 -zero=3"), ("gpt2-tiny", "-sp=4 -sp-method=ulysses -zero=3"),
-    ("bert-tiny", "-sp=2 -sp-method=gather -tp=2"), ("bert-tiny", "-sp=4 -sp-method=ulysses"), ("bert-tiny", "-sp=2 -sp-method=ulysses -dp=2 -zero=3"), ("bert-tiny", "-sp=4 -sp-method=gather -zero=3"),
+    ("gpt2-tiny", "-sp=2 -sp-method=ulysses -tp=2"), ("gpt2-tiny", "-sp=4 -sp-method=ring"), ("gpt2-tiny", "-sp=2 -sp-method=ring -dp=2 -zero=3"), ("gpt2-tiny", "-sp=4 -sp-method=ulysses -zero=3"),
+    ("bert-tiny", "-sp=2 -sp-method=ring -tp=2"), ("bert-tiny", "-sp=4 -sp-method=ulysses"), ("bert-tiny", "-sp=2 -sp-method=ulysses -dp=2 -zero=3"), ("bert-tiny", "-sp=4 -sp-method=ring -zero=3"),
     # Without a rule that hides how large gradients are.
-    ("grouped", "-sp=2 -sp-method=gather -tp=2 -zero=3 -optimizer=sgd"), ("grouped", "-sp=2 -sp-method=ulysses -dp=2 -zero=3 -optimizer=sgd"), ("grouped", "-sp=4 -sp-method=ulysses -optimizer=sgd"),
-    ("dropped", "-sp=4 -optimizer=sgd"), ("long", "-sp=4 -sp-method=ulysses -optimizer=sgd"),
+    ("grouped", "-sp=2 -sp-method=ring -tp=2 -zero=3 -optimizer=sgd"), ("grouped", "-sp=2 -sp-method=ulysses -dp=2 -zero=3 -optimizer=sgd"), ("grouped", "-sp=4 -sp-method=ulysses -optimizer=sgd"),
+    ("dropped", "-sp=4 -optimizer=sgd"), ("long", "-sp=2 -sp-method=ulysses -optimizer=sgd"),
 ]
 
 
@@ -26,8 +26,8 @@ def exchange(*names):
     return re.compile(rf"^ +(%\S+) = dist\.(?:{'|'.join(names)}) (%\S+) over \[sp\] : (\S+)(?: to (\S+))?$")
 
 
-SUM, SWAP, BOTH, GATHER, SCATTER = (exchange(*names) for names in (["all_reduce"], ["all_to_all"], ["all_reduce", "all_to_all"], ["all_gather"], ["reduce_scatter"]))
-ALL = exchange("all_reduce", "all_to_all", "all_gather", "reduce_scatter")
+SUM, SWAP, HOP, BOTH, GATHER, SCATTER = (exchange(*names) for names in (["all_reduce"], ["all_to_all"], ["shift"], ["all_reduce", "all_to_all"], ["all_gather"], ["reduce_scatter"]))
+ALL = exchange("all_reduce", "all_to_all", "shift", "all_gather", "reduce_scatter")
 ADDED = re.compile(rf"^ +graph\.accumulate (@\S+), ({VALUE}) : (\S+)$")
 
 
@@ -137,10 +137,22 @@ def summed_before(lines, at):
     return replaced(lines, at, f"    %summed = dist.all_reduce {operand} over [sp] : {before}", lines[at].replace(operand + " over", "%summed over"))
 
 
-def swapped_twice(lines, at):
-    result, _, type = SWAP.match(lines[at]).group(1, 2, 3)
-    lines = uses_renamed(lines, at + 1, result, "%twice")
-    return replaced(lines, at, lines[at], f"    %twice = dist.all_to_all {result} over [sp] : {type}")
+def is_repeated(collective, name):
+    def repeat(lines, at):
+        result, _, type = collective.match(lines[at]).group(1, 2, 3)
+        lines = uses_renamed(lines, at + 1, result, "%twice")
+        return replaced(lines, at, lines[at], f"    %twice = dist.{name} {result} over [sp] : {type}")
+
+    return repeat
+
+
+MEETING = re.compile(rf"^ +({VALUE}), ({VALUE}) = graph\.attention_part (?:{VALUE}, )+({VALUE}), ({VALUE}) \{{.*operandSegmentSizes = array<i32: 1, 1, 1, [01], 1, 1>.* partial")
+
+
+def without_meeting(lines, at):
+    """What rows have read before is handed on as if it were with the columns of one more shard."""
+    result, lse, before, lse_before = MEETING.match(lines[at]).groups()
+    return uses_renamed(uses_renamed(replaced(lines, at), at, result, before), at, lse, lse_before)
 
 
 def local_rows(lines, at):
@@ -183,12 +195,6 @@ def counted_here(lines, at):
     return [*lines[:first], *body, *lines[first:]]
 
 
-def other_order_of_sums(lines, at):
-    """Where sequences are long, sums of a gradient are cut by how many heads all ranks have. Rows of the first shard read one piece of the columns:
-    there is no order."""
-    return None if "starts = array<i64: 0, 0, 0, 0>" in lines[at - 1] else replaced(lines, at, re.sub(r"whole_heads = \d+", "whole_heads = 1", lines[at]))
-
-
 WHERE = re.compile(rf"graph\.where ({VALUE}), ({VALUE}), ({VALUE}) : \((\S+), (\S+), (\S+)\) -> ")
 
 
@@ -210,17 +216,21 @@ GATE = r"graph\.where .* : \(tensor<(?:1x)+i1>, \S+f32>, "
 # All rows of BERT's mask are alike: those of another shard are the same.
 ALIKE = "tensor<2x1x32x32x"
 ROWS = rf"graph\.slice .*starts = array<i64: 0, 0, [1-9]\d*, 0>(?!.*{ALIKE})"
+PART = r"graph\.attention_part.*\bcausal"
 WHOLE = re.escape(f"dense<{LENGTH:e}> : tensor<f32>")
 JOINED = re.compile(rf"graph\.concat ({VALUE}), ({VALUE})((?:, {VALUE})*)(?= )")
 ADDENDS = re.compile(rf"graph\.tree_add ({VALUE}), {VALUE}((?:, {VALUE})*)(?= )")
 KINDS = [
-    ("not exchanged", BOTH, is_drop(BOTH)), ("summed twice", SUM, is_doubled(SUM, "sp")), ("exchanged twice", SWAP, swapped_twice), ("summed before", SCATTER, summed_before),
+    ("not exchanged", BOTH, is_drop(BOTH)), ("summed twice", SUM, is_doubled(SUM, "sp")), ("exchanged twice", SWAP, is_repeated(SWAP, "all_to_all")), ("a hop too few", HOP, is_drop(HOP)), ("a hop too many", HOP, is_repeated(HOP, "shift")), ("summed before", SCATTER, summed_before),
     ("own rows for all", GATHER, own_rows_alone), ("the first rows, not summed", SCATTER, own_rows_alone), ("another rank's rows", exchange("all_gather", "all_to_all", "reduce_scatter"), other_order),
     ("over tp", ALL, substituted(r"over \[sp\]", "over [tp]")), ("over data-parallel ranks", ALL, substituted(r"over \[sp\]", "over [edp]")), ("another value", ALL, is_of_another_value(ALL)),
     ("exchanged, half", ALL, result_scaled(ALL, 0.5)), ("a gradient by 1/2", ADDED, gradient_scaled(0.5)), ("a gradient by 1/4", ADDED, gradient_scaled(0.25)), ("a gradient twice", ADDED, gradient_scaled(2)),
     ("another's gradient", ADDED, other_gradient), ("a gradient left out", ADDED, replaced),
     ("places of tp", r"starts = array<i64: 6>", substituted("starts = array<i64: 6>", "starts = array<i64: 5>")), ("places of the micro-batch", r"starts = array<i64: 6>", substituted("starts = array<i64: 6>", "starts = array<i64: 3>")),
-    ("all of the first shard", r"graph\.attention.* step = [1-9]", substituted(r"step = \d+", "step = 0")), ("one position further", r"graph\.attention.*\bbegin = \d", substituted(r"\bbegin = (\d+)", lambda begin: f"begin = {int(begin[1]) + 1}")),
+    ("all of the first shard", PART, substituted(r"row_step = \d+", "row_step = 0")), ("columns of the first shard", PART, substituted(r"column_step = \d+", "column_step = 0")),
+    # Where rows meet columns of other shards, the edge is not among them.
+    ("one position further", rf"{PART}.* distance = 0", substituted(r"\bbegin = (\d+)", lambda begin: f"begin = {int(begin[1]) + 1}")),
+    ("another shard's columns", PART, substituted(r"distance = (\d+)", lambda distance: f"distance = {int(distance[1]) ^ 1}")), ("a meeting left out", MEETING, without_meeting),
     ("places without the rank", r"graph\.mul %arg0, %0 : \(tensor<1xi32>, tensor<i32>\)", substituted(r"graph\.mul .*", "graph.sub %arg0, %arg0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<1xi32>")),
     ("local rows", r"graph\.kernel .*xi32>.*\) ->", local_rows), ("rows one off", r"^    %\S+ = graph\.constant dense<\[[\d, ]+\]> : tensor<\d+xi32>", one_off),
     ("labels of the same position", r"starts = array<i64: 0, 1>", substituted("starts = array<i64: 0, 1>", "starts = array<i64: 0, 0>")),
@@ -232,12 +242,13 @@ KINDS = [
     ("shards in another order", JOINED, substituted(JOINED, r"graph.concat \2, \1\3")), ("the first shard again", JOINED, substituted(JOINED, r"graph.concat \1, \1\3")),
     ("the first piece twice", ADDENDS, substituted(ADDENDS, r"graph.tree_add \1, \1\2")),
     ("a bucket without sp", r"dist\.bucket .*over \[edp, ep, sp\]", substituted(r"over \[edp, ep, sp\]", "over [edp, ep]")), ("a sum without sp", r"dist\.reduce .*over \[edp, ep, sp\]", substituted(r"over \[edp, ep, sp\]", "over [edp, ep]")),
-    ("sums as of one head", r"attention_grad.* whole_heads = .*x256x", other_order_of_sums),
+    # Where sequences are long, sums of a gradient are cut by how many heads there are in all.
+    ("sums as of many heads", r"attention_part_grad.* pairs = .*x256x", substituted(r"\bpairs = \d+", "pairs = 64")),
     ("another grid", r"dist\.grid", substituted(r"edp = (\d+), ep = 1, sp = (\d+)", r"edp = \2, ep = 1, sp = \1")),
 ]
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         files = {"grouped": grouped(folder), "dropped": grouped(folder, shares=True)}
-        files["long"] = grouped(folder, few=4, layers=1, dropout=0, classes=False, rows=1, length=256)
+        files["long"] = grouped(folder, few=4, layers=1, dropout=0, classes=False, rows=1, length=512)
         campaign([Module(dsopt, *one, folder, files.get(one[0])) for one in MODULES], KINDS, count, seed, allowed=0)

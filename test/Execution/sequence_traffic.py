@@ -2,8 +2,9 @@
 
 usage: sequence_traffic.py DSOPT
 Of b sequences of s positions and width h, with g key and value heads for each query head, a rank of P sends of a layer 4 (1 + g) b s h (P-1)/P^2
-elements where positions are exchanged for heads, half of them in backward, and 4 g b s h (P-1)/P where keys and values are gathered. What is
-left is named: sums over positions (the loss), and sums of gradients, which are along data-parallel ranks as well.
+elements where positions are exchanged for heads, half of them in backward, and 2 g b s h (3 (P-1) + 1)/P along a ring: keys and values P-1 times
+forward and backward, and P times the sums of their gradients, which are fp32 but for the last hop. What is left is named: sums over positions (the
+loss), and sums of gradients, which are along data-parallel ranks as well.
 """
 import json
 import os
@@ -15,18 +16,21 @@ from runs import Run, check, execute, model
 
 dsopt = sys.argv[1]
 SUMS = "pieces of what is summed over the cut"
-REASONS = {"ulysses": ("positions for heads", "gradients of positions for heads"), "gather": ("what is read at all positions", "gradients of what is read at all positions")}
-KINDS = {"ulysses": ("all_to_all", "all_to_all"), "gather": ("all_gather", "reduce_scatter")}
+REASONS = {"ulysses": ("positions for heads", "gradients of positions for heads"), "ring": ("keys and values along a ring", "keys, values and their gradients along a ring")}
+KINDS = {"ulysses": "all_to_all", "ring": "shift"}
 
 
-def elements(method, ranks, share, activation):
-    """A rank's of a layer, forward and backward."""
-    return 4 * (1 + share) * activation * (ranks - 1) / ranks**2 if method == "ulysses" else 4 * share * activation * (ranks - 1) / ranks
+def sent_by(method, ranks, share, activation, width):
+    """A rank's bytes of a layer, forward and backward."""
+    if method == "ulysses":
+        return [width * 2 * (1 + share) * activation * (ranks - 1) / ranks**2] * 2
+    own = 2 * share * activation / ranks
+    return width * own * (ranks - 1), width * own * ranks + 4 * own * (ranks - 1)
 
 
 def compare(name, path, data, layers, activation, share, folder, words=(), width=4, copies=1):
     """With `copies` micro-batches of values of `width` bytes."""
-    for method in ("ulysses", "gather"):
+    for method in ("ulysses", "ring"):
         for ranks in (2, 4):
             options = [f"-data={data}", f"-sp={ranks}", f"-sp-method={method}", *words]
             what = f"{name}, {' '.join(options[1:])}"
@@ -37,8 +41,8 @@ def compare(name, path, data, layers, activation, share, folder, words=(), width
                     direction = "forward" if one["phase"] == "F" else "backward"
                     key = (one["kind"], one["reason"], direction)
                     sent[key] = sent.get(key, 0) + one["bytes"]
-            half = width * copies * layers * elements(method, ranks, share, activation) / 2
-            expected = {(kind, reason, direction): half for kind, reason, direction in zip(KINDS[method], REASONS[method], ("forward", "backward"))}
+            layer = sent_by(method, ranks, share, activation, width)
+            expected = {(KINDS[method], reason, direction): copies * layers * one for one, reason, direction in zip(layer, REASONS[method], ("forward", "backward"))}
             # Of the loss's one number a rank sends a part of it to each other one, and its sum.
             expected["all_reduce", SUMS, "forward"] = 2 * (ranks - 1) / ranks * 4 * copies
             check(sent == expected, f"{what}: sends {sent}, expected {expected}")
