@@ -34,6 +34,7 @@ private:
   LogicalResult readBody();
   LogicalResult readRun(graph::RunOp op);
   LogicalResult readOperand(RunInfo &run, Value operand, Location loc);
+  func::FuncOp readerOf(Value value);
   LogicalResult readCollective(dist::ValueCollectiveOpInterface op);
   LogicalResult readGather(dist::GatherOp op);
   LogicalResult placeGathers();
@@ -231,6 +232,18 @@ LogicalResult Reader::readRun(graph::RunOp op) {
   return success();
 }
 
+/// The segment that takes a value first, as it is or as collectives hand it on.
+func::FuncOp Reader::readerOf(Value value) {
+  for (Operation *user : value.getUsers()) {
+    if (auto run = dyn_cast<graph::RunOp>(user))
+      return symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr());
+    if (isa<dist::ValueCollectiveOpInterface>(user))
+      if (func::FuncOp found = readerOf(user->getResult(0)))
+        return found;
+  }
+  return {};
+}
+
 LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   auto known = valueIds.find(op->getOperand(0));
   if (known == valueIds.end() || result.values[known->second].run < 0)
@@ -257,11 +270,21 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   run.stage = maker.stage;
   run.chunk = maker.chunk;
   run.phase = maker.phase;
+  // What an earlier function of blocks has made is taken where it is read: behind none of this one's runs yet.
+  if (const RunInfo &before = result.runs.back(); before.block != maker.block || before.phase != maker.phase) {
+    func::FuncOp reader = readerOf(op->getResult(0));
+    std::optional<Phase> phase = reader ? graph::getPhase(reader) : std::nullopt;
+    if (!phase)
+      return op->emitOpError("has a result that no run takes");
+    run.phase = *phase == Phase::E ? Phase::F : *phase;
+  }
   run.inputs = {source};
   run.results = {(int64_t)result.values.size()};
   ValueInfo value;
   value.type = MemRefType::get(resultType.getShape(), type.getElementType());
   value.name = result.values[source].name + ".sum";
+  if (run.phase != maker.phase)
+    value.name += ("." + stringifyPhase(run.phase)).str();
   value.run = result.runs.size();
   value.stage = run.stage;
   value.chunk = run.chunk;
