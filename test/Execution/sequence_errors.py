@@ -1,5 +1,6 @@
-"""What sequence shards cannot be made of is refused in one line: data of another length, lengths that shards do not divide, models without
-attention, operations that mix positions by no rule; of what mixes them and costs little all ranks compute the whole.
+"""What sequence shards cannot be made of is refused in one line: data of another length, fewer positions than shards, models without attention,
+operations that mix positions by no rule. Of what mixes them otherwise all ranks compute the whole, and shards of lengths that they do not divide
+are filled up: the same bits at every degree.
 
 usage: sequence_errors.py DSOPT
 """
@@ -21,6 +22,16 @@ def refused(what, command, said):
     done = execute(command, status=1)
     lines = [line for line in done.stderr.splitlines() if not line.startswith("dsopt: warning:") and "left as they are" not in line]
     check(len(lines) == 1 and lines[0].startswith("dsopt: error: ") and said in lines[0], f"{what}: expected one line with {said!r}: {done.stderr}")
+
+
+def same_bits(folder, what, path, data):
+    """At equal sequence shards, and near one shard."""
+    runs, log = [], os.path.join(folder, "log.jsonl")
+    for words in ([], ["-sequence-shards=4"], ["-sequence-shards=4", "-sp=2"], ["-sp=4"]):
+        execute([dsopt, path, "-run", f"-data={data}", f"-log={log}", "-steps=3", "-lr=1e-2", "-optimizer=sgd", "-quiet", *words])
+        runs.append(Run(log))
+    check(relative(runs[1].losses, runs[0].losses) < 1e-5, f"{what}: {runs[1].losses}, one shard: {runs[0].losses}")
+    check(len({(run.hash, *run.loss_text) for run in runs[1:]}) == 1, f"{what}: {[run.loss_text for run in runs]}")
 
 
 def mixing(folder, name, mix):
@@ -72,10 +83,8 @@ with tempfile.TemporaryDirectory() as folder:
         refused(f"windows of {length}", [dsopt, gpt, "-run", f"-data={file}", "-sp=2"], f"dimension 1 of input 'input_ids' is 32, but its data has micro-batches of shape [2, {length}]")
         refused(f"windows of {length} for a program", [program, f"-data={file}"], f"array 'input_ids' has shape [8, 4, 2, {length}], expected a stream of micro-batches of [2, 32]")
     open_length = model("gpt2-tiny-opset23-dynamic")[0]
-    execute([dsopt, open_length, "-run", f"-data={files[48]}", "-sp=2", "-steps=1", "-quiet"])
-    for what, words, length, shards in (("an open length", [open_length, f"-data={files[31]}", "-sp=2"], 31, 2), ("three shards", [gpt, f"-data={data}", "-sp=3"], 32, 3),
-                                        ("shards of less than a row", [gpt, f"-data={data}", "-sp=2", "-sequence-shards=64"], 32, 64)):
-        refused(what, [dsopt, *words, "-run"], f"has {length} positions, which {shards} sequence shards (-sp, -sequence-shards) do not divide")
+    same_bits(folder, "48 positions", open_length, files[48])
+    refused("shards of less than a row", [dsopt, gpt, "-run", f"-data={data}", "-sp=2", "-sequence-shards=64"], "has 32 positions, fewer than the 64 sequence shards (-sp, -sequence-shards) that would have them")
     for name in ("mlp", "conv-lstm", "resnet-tiny"):
         path, own = model(name)
         refused(name, [dsopt, path, "-run", f"-data={own}", "-sp=2"], "has no attention, whose rows sequence shards (-sp, -sequence-shards) would be of")
@@ -83,11 +92,7 @@ with tempfile.TemporaryDirectory() as folder:
     np.savez(x, x=np.random.default_rng(0).standard_normal((6, ROWS, LENGTH, WIDTH)).astype(np.float32))
     refused("a convolution", [dsopt, mixing(folder, "convolved", convolved), "-run", f"-data={x}", "-sp=2"], "mixes positions, and says no rule by which sequence shards (-sp, -sequence-shards) could")
     for mix in (recurrent, mixed_by_weights, summed_up, sorted_rows):
-        runs = []
-        for words in ([], ["-sequence-shards=4"], ["-sequence-shards=4", "-sp=2"], ["-sp=4"]):
-            log = os.path.join(folder, "log.jsonl")
-            execute([dsopt, mixing(folder, mix.__name__, mix), "-run", f"-data={x}", f"-log={log}", "-steps=3", "-lr=1e-2", "-optimizer=sgd", "-quiet", *words])
-            runs.append(Run(log))
-        check(relative(runs[1].losses, runs[0].losses) < 1e-5, f"{mix.__name__}: {runs[1].losses}, one shard: {runs[0].losses}")
-        check(len({(run.hash, *run.loss_text) for run in runs[1:]}) == 1, f"{mix.__name__}: {[run.loss_text for run in runs]}")
+        same_bits(folder, mix.__name__, mixing(folder, mix.__name__, mix), x)
+    # Lengths that shards do not divide.
+    same_bits(folder, "31 positions", open_length, files[31])
     print("refused in one line")
