@@ -193,7 +193,8 @@ LogicalResult PartSplitter::split() {
       std::optional<graph::Layout> layout = graph::locate(collective->getOperand(0)).layout;
       Operation *source = graph::storageOf(collective->getOperand(0)).getDefiningOp();
       bool isHere = source && !graph::isMadeInPlace(source) && !isa<Collective>(source);
-      if (!layout || !layout->isContiguous() ||
+      // A part that is cut away would take what is made where it is used with it.
+      if (!layout || !layout->isContiguous() || graph::isMadeInPlace(source) ||
           (!isHere && graph::isReadView(collective->getOperand(0).getDefiningOp())))
         return collective->emitOpError(
             "takes what does not lie by itself, expected a value that its block makes");

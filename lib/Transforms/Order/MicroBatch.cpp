@@ -254,7 +254,9 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
     return success();
   }
   MemRefType type = result.values[source].type;
-  if (Type element = type.getElementType(); !element.isF32() && !element.isBF16() && !element.isF16())
+  // What is moved are bytes.
+  if (Type element = type.getElementType(); isa<dist::AllReduceOp, dist::ReduceScatterOp>(op) &&
+                                            !element.isF32() && !element.isBF16() && !element.isF16())
     return op->emitOpError("takes values of ") << element << ", expected f32, bf16 or f16";
   auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
   int64_t padded = op.getBufferElements(/*isResult=*/false, type.getNumElements(), ranks),
@@ -287,6 +289,7 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   value.stage = run.stage;
   value.chunk = run.chunk;
   value.padded = resultPadded > resultType.getNumElements() ? resultPadded : 0;
+  value.received = type.getNumElements();
   valueIds[op->getResult(0)] = result.values.size();
   result.values.push_back(std::move(value));
   runOps.push_back({});
