@@ -165,7 +165,7 @@ def tensor():
     for name, same, degrees in (("gpt2-toy", ["-tensor-shards=2", *four], (["-tp=2"], ["-tp=2", "-dp=2", "-zero=3", "-micro-batches=2"], ["-tp=2", "-pp=2"])),
                                 ("gpt2-toy", ["-tensor-shards=2", "-optimizer=lamb", *four], (["-tp=2", "-dp=2", "-zero=2", "-micro-batches=2"],)),
                                 ("mlp", ["-tensor-shards=4", "-precision=bf16", *four], (["-tp=2"], ["-tp=4"])), ("resnet-tiny", ["-tensor-shards=2", *four], (["-tp=2"],)),
-                                ("gpt2-toy", ["-sequence-shards=2", "-precision=bf16"], (["-sp=2"], ["-sp=2", "-sp-method=gather"])),
+                                ("gpt2-toy", ["-sequence-shards=2", "-precision=bf16"], (["-sp=2"], ["-sp=2", "-sp-method=ring"])), ("gpt2-toy", ["-sequence-shards=4"], (["-sp=2"], ["-sp=4", "-sp-method=ring"])),
                                 ("gpt2-toy", ["-sequence-shards=2", "-tensor-shards=2", "-micro-batches=2", "-reduction-shards=2"],
                                  (["-sp=2", "-dp=2", "-zero=3", "-micro-batches=1"],))):
         same = [*base, *same]

@@ -34,11 +34,12 @@ static void maskStrides(MemRefType type, int64_t (&strides)[4]) {
 static bool isWide(Value memref) { return memrefType(memref).getElementType().isF32(); }
 
 template <typename Op>
+constexpr bool isGradient =
+    std::is_same_v<Op, exec::AttentionGradOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
+template <typename Op>
 constexpr bool isPart = std::is_same_v<Op, exec::AttentionPartOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
 
 template <typename Op> static LogicalResult buildAttention(Op attention, RuntimeCallBuilder &builder) {
-  constexpr bool isGradient =
-      std::is_same_v<Op, exec::AttentionGradOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
   std::optional<int64_t> pairs;
   if constexpr (isPart<Op>)
     pairs = attention.getPairs();
@@ -82,7 +83,7 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
       d.mask[0] = ofShards ? 0 : d.mask[0];
     }
   }
-  if constexpr (isGradient) {
+  if constexpr (isGradient<Op>) {
     d.q_partial = isWide(attention.getQGrad());
     d.column_partial = isWide(attention.getKGrad());
     if (failed(rowStrides(attention, attention.getGrad(), d.grad)) ||
@@ -94,22 +95,22 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
     d.partial = isWide(attention.getResult());
   }
   if (failed(verifyWorkspace(attention, attention.getWorkspace(),
-                             attentionWorkspace(d, isGradient, isForDevice(attention)))))
+                             attentionWorkspace(d, isGradient<Op>, isForDevice(attention)))))
     return failure();
 
   static_assert(sizeof(d) % sizeof(int64_t) == 0, "every field takes 8 bytes");
   int64_t fields[sizeof(d) / sizeof(int64_t)];
   std::memcpy(fields, &d, sizeof(d));
   SmallVector<Value> memrefs{attention.getQ(), attention.getK(), attention.getV(), attention.getMask()};
-  SmallVector<Value> previous(isGradient ? 3 : 2);
+  SmallVector<Value> previous(isGradient<Op> ? 3 : 2);
   if constexpr (std::is_same_v<Op, exec::AttentionPartOp>)
     previous = {attention.getPrevious(), attention.getPreviousLse()};
   if constexpr (std::is_same_v<Op, exec::AttentionPartGradOp>)
     previous = {attention.getQPrevious(), attention.getKPrevious(), attention.getVPrevious()};
-  if constexpr (!isGradient)
+  if constexpr (!isGradient<Op>)
     memrefs.append(previous);
   memrefs.append({attention.getResult(), attention.getLse()});
-  if constexpr (isGradient) {
+  if constexpr (isGradient<Op>) {
     memrefs.push_back(attention.getGrad());
     memrefs.append(previous);
     memrefs.append({attention.getQGrad(), attention.getKGrad(), attention.getVGrad()});
@@ -118,17 +119,17 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
   SmallVector<Value> arguments{builder.descriptor("attention", fields)};
   for (Value memref : memrefs)
     arguments.push_back(builder.pointer(memref));
-  builder.call(isGradient ? "dsopt_rt_attention_grad" : "dsopt_rt_attention", arguments);
+  builder.call(isGradient<Op> ? "dsopt_rt_attention_grad" : "dsopt_rt_attention", arguments);
   return success();
 }
 
-/// Batch, heads, rows, columns and the sizes of q's and v's rows.
+/// Batch, heads, rows, columns and the sizes of q's and v's rows. Parts are calls of the same routine.
 template <typename Op> static CallDescription describeAttention(Op op) {
   MemRefType q = memrefType(op.getQ()), v = memrefType(op.getV());
   SmallVector<int64_t> shape(q.getShape().drop_back());
   shape.append({v.getDimSize(2), q.getDimSize(3), v.getDimSize(3)});
   // All but the workspace.
-  CallDescription call{op->getName().stripDialect(), shapeText(shape) + (op.getCausal() ? " causal" : ""),
+  CallDescription call{isGradient<Op> ? "attention_grad" : "attention", shapeText(shape) + (op.getCausal() ? " causal" : ""),
                        q.getElementType(), sumBytes(op->getOperands().drop_back())};
   call.head = std::max(q.getDimSize(3), v.getDimSize(3));
   return call;
