@@ -264,6 +264,9 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   value.stage = run.stage;
   value.chunk = run.chunk;
   value.padded = resultPadded > resultType.getNumElements() ? resultPadded : 0;
+  // Slices are added in the room of all of them, which nothing pads.
+  if (!op.isAlike())
+    value.sent = value.padded;
   valueIds[op->getResult(0)] = result.values.size();
   result.values.push_back(std::move(value));
   runOps.push_back({});
@@ -290,6 +293,10 @@ LogicalResult Reader::readBody() {
     if (auto run = dyn_cast<graph::RunOp>(op)) {
       if (failed(readRun(run)))
         return failure();
+    } else if (auto reshape = dyn_cast<graph::ReshapeOp>(op)) {
+      // A collective takes a value under another shape.
+      if (auto known = valueIds.find(reshape.getInput()); known != valueIds.end())
+        valueIds[reshape.getResult()] = known->second;
     } else if (auto collective = dyn_cast<dist::ValueCollectiveOpInterface>(op)) {
       if (failed(readCollective(collective)))
         return failure();
