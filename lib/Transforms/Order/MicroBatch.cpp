@@ -35,6 +35,7 @@ private:
   LogicalResult readRun(graph::RunOp op);
   LogicalResult readOperand(RunInfo &run, Value operand, Location loc);
   LogicalResult readCollective(dist::ValueCollectiveOpInterface op);
+  func::FuncOp readerOf(Value value);
   LogicalResult readGather(dist::GatherOp op);
   LogicalResult placeGathers();
   LogicalResult placeReductions();
@@ -54,6 +55,7 @@ private:
   llvm::DenseMap<Attribute, std::pair<int64_t, int64_t>> places; ///< parameter -> bucket, first element
   llvm::DenseMap<StringAttr, int64_t> bucketIds;                 ///< by name
   llvm::DenseMap<Value, int64_t> valueIds;
+  llvm::DenseMap<int64_t, int64_t> collectivesOf; ///< values that take a value, so far
   /// Of the values of gathers: the gather, and the parameter.
   llvm::DenseMap<Value, std::pair<int64_t, FlatSymbolRefAttr>> gathered;
   /// In the order of the function, each with the number of runs before it.
@@ -186,6 +188,29 @@ LogicalResult Reader::readOperand(RunInfo &run, Value operand, Location loc) {
   return success();
 }
 
+static void placeAt(RunInfo &run, func::FuncOp segment) {
+  auto integer = [&](StringRef name) {
+    auto attr = segment->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  run.block = integer(graph::kBlockAttr);
+  run.stage = integer(dist::kStageAttr);
+  run.chunk = dist::getChunk(segment).value_or(run.stage);
+}
+
+/// The segment that reads a value, or one of several in one chunk; null where there are several chunks.
+func::FuncOp Reader::readerOf(Value value) {
+  func::FuncOp reader;
+  for (Operation *user : value.getUsers()) {
+    auto run = dyn_cast<graph::RunOp>(user);
+    auto segment = run ? symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr()) : func::FuncOp();
+    if (!segment || (reader && dist::getChunk(reader) != dist::getChunk(segment)))
+      return {};
+    reader = segment;
+  }
+  return reader;
+}
+
 LogicalResult Reader::readRun(graph::RunOp op) {
   RunInfo run;
   run.segment = symbols.lookup<func::FuncOp>(op.getCalleeAttr().getAttr());
@@ -195,9 +220,7 @@ LogicalResult Reader::readRun(graph::RunOp op) {
     auto attr = run.segment->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
   };
-  run.block = integer(graph::kBlockAttr);
-  run.stage = integer(dist::kStageAttr);
-  run.chunk = dist::getChunk(run.segment).value_or(run.stage);
+  placeAt(run, run.segment);
   run.temp = integer(exec::kTempAttr);
   std::optional<Phase> phase = graph::getPhase(run.segment);
   if (!phase || (*phase == Phase::E) != result.evaluates)
@@ -255,11 +278,18 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   run.stage = maker.stage;
   run.chunk = maker.chunk;
   run.phase = maker.phase;
+  // What grows travels to another stage before.
+  if (func::FuncOp reader = readerOf(op->getResult(0));
+      reader && resultType.getNumElements() > type.getNumElements())
+    placeAt(run, reader);
   run.inputs = {source};
   run.results = {(int64_t)result.values.size()};
   ValueInfo value;
   value.type = MemRefType::get(resultType.getShape(), type.getElementType());
   value.name = result.values[source].name + ".sum";
+  // Backward may gather again what forward has gathered.
+  if (int64_t before = collectivesOf[source]++)
+    value.name += "." + std::to_string(before);
   value.run = result.runs.size();
   value.stage = run.stage;
   value.chunk = run.chunk;
