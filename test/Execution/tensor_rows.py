@@ -12,10 +12,13 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 import own_models
-from runs import Run, check, execute, model, relative, same_bits, train
+from runs import check, execute, relative, same_bits, train
 
 dsopt = sys.argv[1]
-STEP = ["-steps=3", "-lr=3e-3", "-grad-clip=1", "-reduction-shards=2", "-micro-batches=4", "-accumulate=sharded"]
+BASE = ["-steps=3", "-lr=3e-3", "-grad-clip=1"]
+STEP = [*BASE, "-reduction-shards=2", "-accumulate=sharded"]
+BATCH = ["-micro-batch-size=2", "-global-batch=8"]
+FOUR = [*STEP, "-micro-batches=4"]
 WIDTH, HEADS, SIZE, CLASSES = 64, 4, 16, 96
 SCATTERED = {"reduce_scatter", "all_gather"}
 
@@ -85,10 +88,6 @@ class Llama:
         return path, data
 
 
-def shards_of(*words):
-    return next(int(word.split("=")[1]) for word in words if word.startswith("-tensor-shards="))
-
-
 def sent(path, *words):
     """Kinds of collectives over tp by what a rank sends in a step."""
     plan, found = json.loads(execute([dsopt, path, "-plan=json", *words]).stdout), {}
@@ -104,41 +103,45 @@ def llamas(folder):
         path, data = Llama(rows, length, few).save(folder)
         kinds = sent(path, f"-data={data}", f"-tp={shards}")
         check(kinds.keys() >= SCATTERED, f"{rows} x {length}, T = {shards}: {kinds}")
-        one = own_models.run(dsopt, path, data, *STEP)
-        first = own_models.run(dsopt, path, data, *STEP, f"-tensor-shards={shards}")
-        for words in ("-tp=2", f"-tp={shards}", "-dp=2 -zero=1", f"-tp={shards} -dp=2 -zero=3", "-tp=2 -pp=2", "-tp=2 -recompute=full", f"-tp={shards} -pp=2 -recompute=full"):
-            own_models.check_equal(f"{rows} x {length}, T = {shards}: {words}", own_models.run(dsopt, path, data, *STEP, f"-tensor-shards={shards}", *words.split()), first)
+        one = own_models.run(dsopt, path, data, *FOUR)
+        first = own_models.run(dsopt, path, data, *FOUR, f"-tensor-shards={shards}")
+        for words in ("-tp=2", f"-tp={shards}", "-dp=2 -zero=1 -micro-batches=2", f"-tp={shards} -dp=2 -zero=3 -micro-batches=2", "-tp=2 -pp=2", "-tp=2 -recompute=full", f"-tp={shards} -pp=2 -recompute=full"):
+            own_models.check_equal(f"{rows} x {length}, T = {shards}: {words}", own_models.run(dsopt, path, data, *FOUR, f"-tensor-shards={shards}", *words.split()), first)
         check(relative(first.losses, one.losses) < 1e-5, f"{rows} x {length}, T = {shards}: {first.losses}, one shard: {one.losses}")
         first = None
         for words in ("-sp=1", "-sp=2", f"-tp={shards}", "-tp=2 -sp=2 -zero=3", "-tp=2 -sp=2 -sp-method=gather"):
-            run = own_models.run(dsopt, path, data, *STEP, f"-tensor-shards={shards}", "-sequence-shards=2", *words.split())
+            run = own_models.run(dsopt, path, data, *BASE, "-micro-batches=4", f"-tensor-shards={shards}", "-sequence-shards=2", *words.split())
             first = first or run
             own_models.check_equal(f"{rows} x {length}, T = {shards}, Q = 2: {words}", run, first)
         check(relative(first.losses, one.losses) < 1e-5, f"{rows} x {length}, T = {shards}, Q = 2: {first.losses}, one shard: {one.losses}")
-        narrow = [own_models.run(dsopt, path, data, *STEP, f"-tensor-shards={shards}", "-precision=bf16", words) for words in ("-tp=1", "-tp=2", f"-tp={shards}")]
+        narrow = [own_models.run(dsopt, path, data, *FOUR, f"-tensor-shards={shards}", "-precision=bf16", words) for words in ("-tp=1", "-tp=2", f"-tp={shards}")]
         check(len({run.hash for run in narrow}) == 1, f"{rows} x {length}, T = {shards}, bf16: {[run.loss_text for run in narrow]}")
         print(f"{rows} sequences of {length}, {few} heads of keys, T = {shards}: one hash", flush=True)
 
 
 def models():
     for name, shards in (("gpt2-tiny", 2), ("gpt2-tiny", 4), ("bert-tiny", 2)):
-        base = [*STEP, f"-tensor-shards={shards}"]
+        base = [*STEP, *BATCH, f"-tensor-shards={shards}"]
         grids = ["-tp=1", "-tp=2", f"-tp={shards} -pp=2", "-tp=2 -dp=2 -zero=2", f"-tp={shards} -dp=2 -zero=3 -recompute=full", "-tp=2 -pp=2 -schedule=interleaved"]
         run = same_bits(dsopt, f"{name}, T = {shards}", name, grids, base)
-        one = train(dsopt, name, *STEP)
+        one = train(dsopt, name, *STEP, *BATCH)
         check(relative(run.losses, one.losses) < 1e-5, f"{name}, {shards} tensor shards: {run.losses}, one: {one.losses}")
-        same_bits(dsopt, f"{name}, T = {shards}, Q = 2", name, ["-sp=1", "-tp=2", "-sp=2", "-tp=2 -sp=2 -zero=3", "-tp=2 -sp=2 -pp=2 -recompute=full"], [*base, "-sequence-shards=2"])
+        same_bits(dsopt, f"{name}, T = {shards}, Q = 2", name, ["-sp=1", "-tp=2", "-sp=2", "-tp=2 -sp=2 -zero=3", "-tp=2 -sp=2 -pp=2 -recompute=full"],
+                  [*BASE, "-micro-batch-size=2", "-micro-batches=4", f"-tensor-shards={shards}", "-sequence-shards=2"])
 
 
 def formulas(folder):
-    """Of each sum's and each read's elements a rank sends (T-1)/T in each direction, whatever lies between."""
-    layers, rows, length = 3, 4, 16
-    path, data = Llama(rows, length, HEADS, layers, ratio=0.0).save(folder)
+    """A layer has two sums and two reads: of each one's elements a rank sends (T-1)/T forward and as many backward, whatever lies between."""
+    rows, length = 4, 16
     for shards in (2, 4):
-        kinds = sent(path, f"-data={data}", f"-tp={shards}", "-micro-batches=1", "-shard=table=tp:0")
+        kinds = []
+        for layers in (2, 3):
+            path, data = Llama(rows, length, HEADS, layers, ratio=0.0).save(folder)
+            kinds.append(sent(path, f"-data={data}", f"-tp={shards}", "-micro-batches=1"))
         each = rows * length * WIDTH * 4 * (shards - 1) // shards
-        # Forward and backward: two sums and two reads a layer, a table's and a vocabulary's.
-        check(kinds["reduce_scatter"] == kinds["all_gather"] == (4 * layers + 2) * each, f"T = {shards}: {kinds}, expected {(4 * layers + 2) * each} each")
+        for kind in SCATTERED:
+            check(kinds[1][kind] - kinds[0][kind] == 4 * each, f"T = {shards}: {kinds}, expected {4 * each} more each")
+        check(kinds[1]["all_reduce"] - kinds[0]["all_reduce"] < each // 4, f"T = {shards}: {kinds}")
     print("as many bytes as all-reduces send", flush=True)
 
 
