@@ -76,6 +76,7 @@ void dsopt::registerAllDialects(DialectRegistry &registry) {
   graph::registerShardedReductions(registry);
   graph::registerSequences(registry);
   registerValueCollectives(registry);
+  registerSequenceAttention(registry);
   registerCollectiveActions(registry);
   registry.insert<shard::ShardDialect>();
   func::registerShardingInterfaceExternalModels(registry);

@@ -62,6 +62,8 @@ static StringRef nameOf(Kind kind) {
     return "reduce_scatter";
   case Kind::AllToAll:
     return "all_to_all";
+  case Kind::Shift:
+    return "shift";
   }
   llvm_unreachable("a kind");
 }
@@ -86,6 +88,8 @@ static StringRef reasonOf(Kind kind, StringRef axes, Phase phase, bool computesA
     return "gradients of what is read at all positions";
   case Kind::AllToAll:
     return isForward ? "positions for heads" : "gradients of positions for heads";
+  case Kind::Shift:
+    return isForward ? "keys and values along a ring" : "keys, values and their gradients along a ring";
   case Kind::AllReduce:
     break;
   }
@@ -131,9 +135,10 @@ static std::vector<Exchange> exchangesOf(exec::ProgramOp program, ArrayRef<SentB
         all[found->second].bytes += sent->bytes;
         continue;
       }
-    if (!gather)
-      arrived[cast<exec::AllToAllOp>(action).getTarget().getBuffer()] = all.size();
-    all.push_back({part, sent->over.getValue(), sent->bytes, gather ? Kind::AllGather : Kind::AllToAll});
+    if (auto exchange = dyn_cast<exec::AllToAllOp>(action))
+      arrived[exchange.getTarget().getBuffer()] = all.size();
+    Kind kind = gather ? Kind::AllGather : isa<exec::ShiftOp>(action) ? Kind::Shift : Kind::AllToAll;
+    all.push_back({part, sent->over.getValue(), sent->bytes, kind});
   }
   return all;
 }

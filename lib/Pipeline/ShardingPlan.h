@@ -27,7 +27,7 @@ struct ShardingPlan {
     std::optional<int64_t> seenDim; ///< of `shape`
     std::string why;                ///< it is whole, where that was tried
   };
-  enum class Kind { AllGather, AllReduce, ReduceScatter, AllToAll };
+  enum class Kind { AllGather, AllReduce, ReduceScatter, AllToAll, Shift };
   /// The collectives on values of one kind, over the same axes, in one phase of a block: of a rank in a step.
   struct Collectives {
     int64_t block = 0, calls = 0, bytes = 0; ///< that it sends

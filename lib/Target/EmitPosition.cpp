@@ -293,6 +293,13 @@ LogicalResult ProgramWriter::writeAction(Operation &op) {
           string("traffic", stringifyTraffic(exchange.getTraffic()));
         return success();
       })
+      .Case<exec::ShiftOp>([&](exec::ShiftOp shift) {
+        head("shift", "shift into " + shift.getTarget().getBuffer().getValue());
+        refs({shift.getSource(), shift.getTarget()});
+        json->attribute("bytes", int64_t(shift.getBytes()));
+        string("traffic", stringifyTraffic(shift.getTraffic()));
+        return success();
+      })
       .Case<exec::AddOp>([&](exec::AddOp add) {
         head("add", "add to " + add.getTarget().getBuffer().getValue());
         refs({add.getTarget(), add.getSource()});

@@ -102,6 +102,8 @@ static int64_t bytesOfPart(Operation *op) {
     return gather.getBytes();
   if (auto exchange = dyn_cast<AllToAllOp>(op))
     return exchange.getBytes();
+  if (auto shift = dyn_cast<ShiftOp>(op))
+    return shift.getBytes();
   if (auto reduce = dyn_cast<ReduceOp>(op))
     return bytesOf(reduce.getElements(), reduce.getType());
   return 0;

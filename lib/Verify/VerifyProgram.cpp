@@ -183,6 +183,8 @@ LogicalResult ProgramVerifier::verifyGradients() {
       pending.erase(exchange.getSource().getBuffer().getAttr());
       reduced[exchange.getTarget().getBuffer().getAttr()] = op;
     }
+    if (auto shift = dyn_cast<ShiftOp>(op))
+      pending.erase(shift.getSource().getBuffer().getAttr());
     // So does a copy.
     if (auto copy = dyn_cast<CopyOp>(op))
       if (Operation *sum = reduced.lookup(copy.getSource().getBuffer().getAttr()))

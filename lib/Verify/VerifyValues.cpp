@@ -318,6 +318,8 @@ LogicalResult ValueVerifier::verify() {
       sources[keyOf(reduce.getTarget())].push_back(keyOf(reduce.getWhole()));
     else if (auto exchange = dyn_cast<AllToAllOp>(op))
       sources[keyOf(exchange.getTarget())].push_back(keyOf(exchange.getSource()));
+    else if (auto shift = dyn_cast<ShiftOp>(op))
+      sources[keyOf(shift.getTarget())].push_back(keyOf(shift.getSource()));
     else if (auto norm = dyn_cast<NormOp>(op); norm && failed(verifyBucket(norm)))
       return failure();
     else if (isa<MapOp>(op))

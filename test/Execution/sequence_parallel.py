@@ -30,7 +30,7 @@ def transformer():
              "-dp=2 -sp=2 -zero=3 -gather-window=2 -offload-params=cpu -offload-optimizer=cpu"]
     same("gpt2-tiny, Q = 4, V = 2", grids, [*SHARDS, "-global-batch=8", "-reduction-shards=2"])
     for precision in ("bf16", "fp16"):
-        same(f"gpt2-tiny, Q = 4, V = 2, {precision}", ["-sp=1", "-dp=2 -sp=2 -zero=3", "-dp=2 -sp=4 -sp-method=gather", "-dp=2 -sp=2 -sp-method=gather"],
+        same(f"gpt2-tiny, Q = 4, V = 2, {precision}", ["-sp=1", "-dp=2 -sp=2 -zero=3", "-dp=2 -sp=4 -sp-method=ring", "-dp=2 -sp=2 -sp-method=ring"],
              [*SHARDS, "-global-batch=8", "-reduction-shards=2", f"-precision={precision}"])
     same("gpt2-tiny, Q = 4, T = 2", ["-sp=1", "-tp=2", "-sp=2 -tp=2 -zero=3", "-sp=4 -zero=1"], [*SHARDS, "-tensor-shards=2", "-micro-batches=2"])
 
@@ -80,7 +80,7 @@ def forward_alone():
     check(len(losses) == 1, f"evaluations differ: {losses}")
     with tempfile.TemporaryDirectory() as folder:
         outputs = set()
-        for words in ("-sp=1", "-sp=2", "-sp=4 -sp-method=gather", "-sp=2 -pp=2"):
+        for words in ("-sp=1", "-sp=2", "-sp=4 -sp-method=ring", "-sp=2 -pp=2"):
             file = os.path.join(folder, "outputs.npz")
             execute([dsopt, path, "-predict", f"-data={data}", "-sequence-shards=4", f"-save-outputs={file}", *words.split()])
             outputs.add(open(file, "rb").read())

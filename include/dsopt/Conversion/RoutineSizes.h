@@ -16,13 +16,16 @@
 #include <optional>
 
 namespace dsopt {
-/// The sizes of attention over q and v of four dimensions, whose heads may be some of more; the rest is zero.
+/// The sizes of attention over q and v of four dimensions; work is cut as for `pairs` of a batch entry and a
+/// head (none: those of q). The rest is zero.
 inline dsopt_attention attentionSizes(mlir::ShapedType q, mlir::ShapedType v,
-                                      std::optional<int64_t> wholeHeads) {
+                                      std::optional<int64_t> pairs = std::nullopt) {
   dsopt_attention sizes{};
   sizes.batch = q.getDimSize(0);
   sizes.heads = q.getDimSize(1);
-  sizes.whole_heads = wholeHeads.value_or(sizes.heads);
+  sizes.key_heads = v.getDimSize(1);
+  sizes.pairs = pairs.value_or(sizes.batch * sizes.heads);
+  sizes.shards = 1;
   sizes.rows = q.getDimSize(2);
   sizes.depth = q.getDimSize(3);
   sizes.columns = v.getDimSize(2);

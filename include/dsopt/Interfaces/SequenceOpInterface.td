@@ -21,8 +21,10 @@ def SequenceOpInterface : OpInterface<"SequenceOpInterface"> {
       Says of rows of `whole` that the first is so many behind the first of the whole, and `step` further
       on for each rank along sp.
     }], "void", "placeRows", (ins "::mlir::Operation *":$whole, "int64_t":$first, "int64_t":$step)>,
-    InterfaceMethod<"Says of heads that they are some of those of `whole`.", "void", "placeHeads",
-                    (ins "::mlir::Operation *":$whole)>
+    InterfaceMethod<[{
+      What it is where it is the softmax of scaled products of rows and columns, with an operand that is added to
+      them or none: rows of one shard may meet columns of another then. Nothing: all columns are read at once.
+    }], "::std::optional<::dsopt::SequenceSoftmax>", "getSoftmax">
   ];
 }
 

@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file, of what it includes, of Convolution.h, or of the program table.
-#define DSOPT_ABI_VERSION 23
+#define DSOPT_ABI_VERSION 24
 
 /// Bytes of the host's memory through which a rank's state goes to checkpoints while steps go on
 /// (-save-async), beside what the program's own memories take.
@@ -219,15 +219,21 @@ void dsopt_rt_accumulate(dsopt_rt *rt, int64_t elements, const float *value, voi
                          int64_t accumulate);
 
 /// `out = softmax(scale * q k^T + mask) v` for each batch entry and head, and `lse` (fp32, contiguous
-/// `[batch, heads, rows]`). `mask` may be null. `workspace` has dsopt_attention_workspace(d, 0) bytes.
+/// `[batch, heads, rows]`). `mask` may be null. Where there is `previous` (fp32, contiguous, as `out` is
+/// shaped), the result of other columns, and `previous_lse`, the result is of those, too. `workspace` has
+/// dsopt_attention_workspace(d, 0) bytes.
 void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k, const void *v,
-                        const void *mask, void *out, float *lse, void *workspace);
+                        const void *mask, const float *previous, const float *previous_lse, void *out,
+                        float *lse, void *workspace);
 
-/// The gradients of q, k and v from that of `out`; `out` and `lse` are what forward returned.
+/// The gradients of q, k and v from that of `out`; `out` and `lse` are what forward returned of all columns.
+/// What is not null of `q_previous`, `k_previous` and `v_previous` (fp32, contiguous) is added.
 /// `workspace` has dsopt_attention_workspace(d, 1) bytes.
 void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
                              const void *v, const void *mask, const void *out, const float *lse,
-                             const void *grad, void *q_grad, void *k_grad, void *v_grad, void *workspace);
+                             const void *grad, const float *q_previous, const float *k_previous,
+                             const float *v_previous, void *q_grad, void *k_grad, void *v_grad,
+                             void *workspace);
 
 #ifdef __cplusplus
 }

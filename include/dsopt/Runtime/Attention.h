@@ -25,15 +25,59 @@ typedef struct dsopt_attention {
   int64_t mask_type;   ///< of the mask
   int64_t widens;      ///< the host's products of bf16 are of fp32, whatever instructions there are for it
   int64_t causal;      ///< row t reads columns 0 to t + begin
-  int64_t begin;       ///< of the rank whose coordinate along sp is 0
-  int64_t step;        ///< begin of each further one, less that of the one before
-  int64_t whole_heads; ///< of which `heads` are some, as many or more
-  int64_t threads;     ///< that the workspace has room for
+  int64_t begin;       ///< of rows and columns of the first of `shards`
+  int64_t row_step;    ///< what each further shard of rows adds to it
+  int64_t column_step; ///< what each further shard of columns takes away
+  int64_t shards;      ///< of the sequence, of which rows and columns are one each
+  int64_t distance;    ///< places from the shard of columns to that of rows, modulo `shards`
+  int64_t entries; ///< whether batch entries are of all shards, one behind the other; else this rank's is its
+                   ///< place along sp
+  int64_t key_heads; ///< of k and v, each of which as many of `heads` read
+  int64_t pairs;     ///< of a batch entry and a head: work is cut as for so many
+  int64_t partial, q_partial,
+      column_partial; ///< the result, and the gradients of q, and of k and v, are fp32
+  int64_t threads;    ///< that the workspace has room for
   double scale;
   int64_t q[3], k[3], v[3], out[3];
   int64_t grad[3], q_grad[3], k_grad[3], v_grad[3];
+  int64_t mask_shard; ///< stride of the mask from shard to shard, where entries are of several
   int64_t mask[4];
 } dsopt_attention;
+
+#ifdef __CUDA__
+#define DSOPT_ATTENTION_INLINE static inline __attribute__((device))
+#else
+#define DSOPT_ATTENTION_INLINE static inline
+#endif
+
+/// The shard that a batch entry is of, where entries are of several; else 0.
+DSOPT_ATTENTION_INLINE int64_t dsopt_attention_shard(const dsopt_attention *d, int64_t entry) {
+  return d->entries ? entry / (d->batch / d->shards) : 0;
+}
+/// The batch entry of columns that one of rows reads.
+DSOPT_ATTENTION_INLINE int64_t dsopt_attention_columns_of(const dsopt_attention *d, int64_t entry) {
+  if (!d->entries)
+    return entry;
+  int64_t each = d->batch / d->shards, shard = (entry / each + d->shards - d->distance) % d->shards;
+  return shard * each + entry % each;
+}
+/// The batch entry of rows that reads one of columns.
+DSOPT_ATTENTION_INLINE int64_t dsopt_attention_rows_of(const dsopt_attention *d, int64_t entry) {
+  if (!d->entries)
+    return entry;
+  int64_t each = d->batch / d->shards;
+  return (entry / each + d->distance) % d->shards * each + entry % each;
+}
+/// How many columns before its own number the first row reads behind, where rows are of that shard.
+DSOPT_ATTENTION_INLINE int64_t dsopt_attention_begin(const dsopt_attention *d, int64_t shard) {
+  return d->begin + shard * d->row_step - (shard + d->shards - d->distance) % d->shards * d->column_step;
+}
+/// Where the mask of a batch entry and head begins.
+DSOPT_ATTENTION_INLINE int64_t dsopt_attention_mask(const dsopt_attention *d, int64_t entry, int64_t head) {
+  int64_t shard = dsopt_attention_shard(d, entry);
+  int64_t each = d->entries ? d->batch / d->shards : d->batch;
+  return shard * d->mask_shard + (entry - shard * each) * d->mask[0] + head * d->mask[1];
+}
 
 /// Query rows of a block, columns of a block forward and backward, and blocks of rows forward that read
 /// the same packed columns. Part of the kernel table: results depend on the first three.
@@ -50,7 +94,7 @@ static inline int64_t dsopt_attention_padded(int64_t size) { return (size + 15) 
 
 /// Chunks of columns that backward treats apart, to be added in order.
 static inline int64_t dsopt_attention_chunks(const dsopt_attention *d) {
-  int64_t pairs = d->batch * d->whole_heads;
+  int64_t pairs = d->pairs;
   int64_t blocks = (d->columns + DSOPT_ATTENTION_GRAD_COLUMNS - 1) / DSOPT_ATTENTION_GRAD_COLUMNS;
   int64_t chunks = pairs ? (DSOPT_ATTENTION_UNITS + pairs - 1) / pairs : 1;
   if (chunks > blocks)
@@ -76,9 +120,16 @@ static inline int64_t dsopt_attention_sum(const dsopt_attention *d) {
   return d->rows * dsopt_attention_padded(d->depth);
 }
 
+/// Floats of a thread's sums of the gradients of columns that several heads read.
+static inline int64_t dsopt_attention_shared(const dsopt_attention *d) {
+  return d->key_heads < d->heads ? d->columns * (d->depth + d->width) : 0;
+}
+
 /// Bytes of workspace for the threads of the descriptor.
 static inline int64_t dsopt_attention_workspace(const dsopt_attention *d, int backward) {
   int64_t floats = d->threads * dsopt_attention_scratch(d, backward), chunks = dsopt_attention_chunks(d);
+  if (backward)
+    floats += d->threads * dsopt_attention_shared(d);
   if (backward)
     floats += (chunks > 1 ? chunks * d->batch * d->heads : d->threads) * dsopt_attention_sum(d);
   return floats * 4;

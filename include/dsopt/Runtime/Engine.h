@@ -126,6 +126,12 @@ public:
     count(kind, bytes * (group.size() - 1));
     beginAllToAll(slot, group, source, target, bytes);
   }
+  /// `bytes` from each member to the next one, from the last to the first. The two have no byte in common.
+  void startShift(int slot, const Communicator &group, const void *source, void *target, int64_t bytes,
+                  TrafficClass kind) {
+    count(kind, group.size() > 1 ? bytes : 0);
+    beginShift(slot, group, source, target, bytes);
+  }
   /// `peer` is a rank.
   void startSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag, TrafficClass kind) {
     count(kind, bytes);
@@ -208,6 +214,8 @@ protected:
                            int64_t elements, bool accumulate) = 0;
   virtual void beginAllToAll(int slot, const Communicator &, const void *source, void *target,
                              int64_t bytes) = 0;
+  virtual void beginShift(int slot, const Communicator &, const void *source, void *target,
+                          int64_t bytes) = 0;
   virtual void beginSend(int slot, int peer, const void *value, int64_t bytes, uint64_t tag) = 0;
   virtual void beginRecv(int slot, int peer, void *value, int64_t bytes, uint64_t tag) = 0;
   virtual void beginExchange(int slot, const Communicator &, const void *record, int64_t bytes,

@@ -49,12 +49,13 @@ std::vector<SentBytes> dsopt::collectTraffic(ProgramOp program, AccessAnalysis &
       all.push_back(sent);
       continue;
     }
-    int64_t ranks = *analysis.members.count(op), part = moved->bytes, sum = (ranks - 1) * part;
+    int64_t ranks = *analysis.members.count(op), part = moved->bytes;
+    int64_t sum = moved->toNext ? part : (ranks - 1) * part;
     BufferOp buffer = buffers.lookup(moved->value.getBuffer().getAttr());
     // Padding is where the ends of buckets are, and of what tensor shards add.
     bool isPadded = isOfValues(sent.kind) || (sent.kind != Traffic::Tied && !moved->apart);
     int64_t bytes = buffer && isPadded ? bytesOf(buffer.getType()) : 0;
-    bool isOfSlices = bytes && bytes % (part * ranks) == 0;
+    bool isOfSlices = bytes && !moved->toNext && bytes % (part * ranks) == 0;
     sent.bytes = isOfSlices ? payloadOf(buffer) / (bytes / (part * ranks)) * (ranks - 1) / ranks : sum;
     sent.padding = sum - sent.bytes;
     // The product of two sizes may be more than 64 bits hold.
@@ -62,7 +63,7 @@ std::vector<SentBytes> dsopt::collectTraffic(ProgramOp program, AccessAnalysis &
       sent.logical = int64_t(__int128(sent.bytes) * *moved->logical / part);
     if (nodeSize) {
       auto [nodes, others] = elsewhere(*analysis.members.group(op), analysis.members.grid(), nodeSize);
-      sent.betweenNodes = part * (moved->apart ? others : nodes);
+      sent.betweenNodes = part * (moved->toNext ? others > 0 : moved->apart ? others : nodes);
     }
     all.push_back(sent);
   }

@@ -30,10 +30,20 @@ static void maskStrides(MemRefType type, int64_t (&strides)[4]) {
   }
 }
 
+/// Whether what is stored in fp32 is a sum of a narrower type.
+static bool isWide(Value memref) { return memrefType(memref).getElementType().isF32(); }
+
+template <typename Op>
+constexpr bool isPart =
+    std::is_same_v<Op, exec::AttentionPartOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
+
 template <typename Op> static LogicalResult buildAttention(Op attention, RuntimeCallBuilder &builder) {
-  constexpr bool isGradient = std::is_same_v<Op, exec::AttentionGradOp>;
-  dsopt_attention d =
-      attentionSizes(memrefType(attention.getQ()), memrefType(attention.getV()), attention.getWholeHeads());
+  constexpr bool isGradient =
+      std::is_same_v<Op, exec::AttentionGradOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
+  std::optional<int64_t> pairs;
+  if constexpr (isPart<Op>)
+    pairs = attention.getPairs();
+  dsopt_attention d = attentionSizes(memrefType(attention.getQ()), memrefType(attention.getV()), pairs);
   auto type = elementTypeOf(attention, attention.getQ());
   if (failed(type) || failed(rowStrides(attention, attention.getQ(), d.q)) ||
       failed(rowStrides(attention, attention.getK(), d.k)) ||
@@ -42,8 +52,17 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
     return failure();
   d.type = d.mask_type = *type;
   d.causal = attention.getCausal();
-  d.begin = attention.getBegin().value_or(d.columns - d.rows);
-  d.step = attention.getStep().value_or(0);
+  if constexpr (isPart<Op>) {
+    d.begin = attention.getBegin();
+    d.row_step = attention.getRowStep();
+    d.column_step = attention.getColumnStep();
+    d.shards = attention.getShards();
+    d.distance = attention.getDistance();
+    d.entries = attention.getEntries();
+  } else {
+    d.begin = attention.getBegin().value_or(d.columns - d.rows);
+    d.row_step = attention.getStep().value_or(0);
+  }
   d.threads = attention.getThreads();
   d.scale = attention.getScale().convertToDouble();
   auto target =
@@ -55,14 +74,26 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
     if (failed(maskType))
       return failure();
     d.mask_type = *maskType;
-    maskStrides(cast<MemRefType>(attention.getMask().getType()), d.mask);
+    auto mask = cast<MemRefType>(attention.getMask().getType());
+    maskStrides(mask, d.mask);
+    if (d.entries) {
+      // One for each shard, or each batch entry of each.
+      bool ofShards = mask.getRank() == 4 && mask.getDimSize(0) == d.shards;
+      d.mask_shard = d.mask[0] * (ofShards ? 1 : d.batch / d.shards);
+      d.mask[0] = ofShards ? 0 : d.mask[0];
+    }
   }
-  if constexpr (isGradient)
+  if constexpr (isGradient) {
+    d.q_partial = isWide(attention.getQGrad());
+    d.column_partial = isWide(attention.getKGrad());
     if (failed(rowStrides(attention, attention.getGrad(), d.grad)) ||
         failed(rowStrides(attention, attention.getQGrad(), d.q_grad)) ||
         failed(rowStrides(attention, attention.getKGrad(), d.k_grad)) ||
         failed(rowStrides(attention, attention.getVGrad(), d.v_grad)))
       return failure();
+  } else {
+    d.partial = isWide(attention.getResult());
+  }
   if (failed(verifyWorkspace(attention, attention.getWorkspace(),
                              attentionWorkspace(d, isGradient, isForDevice(attention)))))
     return failure();
@@ -70,15 +101,24 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
   static_assert(sizeof(d) % sizeof(int64_t) == 0, "every field takes 8 bytes");
   int64_t fields[sizeof(d) / sizeof(int64_t)];
   std::memcpy(fields, &d, sizeof(d));
+  SmallVector<Value> memrefs{attention.getQ(), attention.getK(), attention.getV(), attention.getMask()};
+  SmallVector<Value> previous(isGradient ? 3 : 2);
+  if constexpr (std::is_same_v<Op, exec::AttentionPartOp>)
+    previous = {attention.getPrevious(), attention.getPreviousLse()};
+  if constexpr (std::is_same_v<Op, exec::AttentionPartGradOp>)
+    previous = {attention.getQPrevious(), attention.getKPrevious(), attention.getVPrevious()};
+  if constexpr (!isGradient)
+    memrefs.append(previous);
+  memrefs.append({attention.getResult(), attention.getLse()});
+  if constexpr (isGradient) {
+    memrefs.push_back(attention.getGrad());
+    memrefs.append(previous);
+    memrefs.append({attention.getQGrad(), attention.getKGrad(), attention.getVGrad()});
+  }
+  memrefs.push_back(attention.getWorkspace());
   SmallVector<Value> arguments{builder.descriptor("attention", fields)};
-  for (Value memref : {attention.getQ(), attention.getK(), attention.getV(), attention.getMask(),
-                       attention.getResult(), attention.getLse()})
+  for (Value memref : memrefs)
     arguments.push_back(builder.pointer(memref));
-  if constexpr (isGradient)
-    for (Value memref :
-         {attention.getGrad(), attention.getQGrad(), attention.getKGrad(), attention.getVGrad()})
-      arguments.push_back(builder.pointer(memref));
-  arguments.push_back(builder.pointer(attention.getWorkspace()));
   builder.call(isGradient ? "dsopt_rt_attention_grad" : "dsopt_rt_attention", arguments);
   return success();
 }
@@ -107,4 +147,6 @@ template <typename Op> struct AttentionCall : RuntimeCallOpInterface::ExternalMo
 void dsopt::registerAttentionCalls(MLIRContext *context) {
   exec::AttentionOp::attachInterface<AttentionCall<exec::AttentionOp>>(*context);
   exec::AttentionGradOp::attachInterface<AttentionCall<exec::AttentionGradOp>>(*context);
+  exec::AttentionPartOp::attachInterface<AttentionCall<exec::AttentionPartOp>>(*context);
+  exec::AttentionPartGradOp::attachInterface<AttentionCall<exec::AttentionPartGradOp>>(*context);
 }

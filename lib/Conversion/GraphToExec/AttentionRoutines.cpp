@@ -7,25 +7,58 @@
 using namespace mlir;
 using namespace dsopt;
 
-/// Whether an operand is one of the rows of each head: neither the mask nor statistics of rows.
+/// Whether an operand is one of the rows of each head, in the model's type: neither the mask nor statistics
+/// of rows, nor what is summed behind other columns.
 static bool isOfHeads(graph::AttentionOp op, Value value) { return value != op.getMask(); }
 static bool isOfHeads(graph::AttentionGradOp op, Value value) {
   return value != op.getMask() && value != op.getLse();
 }
+static bool isOfHeads(graph::AttentionPartOp op, Value value) {
+  return value != op.getMask() && value != op.getPrevious() && value != op.getPreviousLse();
+}
+static bool isOfHeads(graph::AttentionPartGradOp op, Value value) {
+  return value != op.getMask() && value != op.getLse() && value != op.getQPrevious() &&
+         value != op.getKPrevious() && value != op.getVPrevious();
+}
+
+/// Whether a result is rounded to the model's type.
+static bool isRounded(graph::AttentionOp op, unsigned result) { return result == 0; }
+static bool isRounded(graph::AttentionGradOp, unsigned) { return true; }
+static bool isRounded(graph::AttentionPartOp op, unsigned result) { return result == 0 && !op.getPartial(); }
+static bool isRounded(graph::AttentionPartGradOp op, unsigned result) {
+  return result == 0 ? !op.getQPartial() : !op.getColumnPartial();
+}
+
+template <typename Op> static dsopt_attention sizesOf(Op op) {
+  std::optional<int64_t> pairs;
+  if constexpr (std::is_same_v<Op, graph::AttentionPartOp> || std::is_same_v<Op, graph::AttentionPartGradOp>)
+    pairs = op.getPairs();
+  return attentionSizes(cast<RankedTensorType>(op.getQ().getType()),
+                        cast<RankedTensorType>(op.getV().getType()), pairs);
+}
 
 namespace {
-/// What both have in common; `results` are of heads but the statistics of rows.
+/// What all have in common.
 template <typename Model, typename Op>
 struct AttentionRoutineBase : RoutineOpInterface::ExternalModel<Model, Op> {
+  static constexpr bool isGradient =
+      std::is_same_v<Op, graph::AttentionGradOp> || std::is_same_v<Op, graph::AttentionPartGradOp>;
+
   Strides getOperandStrides(Operation *op, unsigned operand) const {
     return isOfHeads(cast<Op>(op), op->getOperand(operand)) ? Strides::Rows : Strides::Contiguous;
   }
-  /// The mask is read as it is; statistics of rows are f32.
+  /// The mask is read as it is; statistics of rows and sums are f32.
   Storage getOperandStorage(Operation *op, unsigned operand) const {
     Value value = op->getOperand(operand);
     if (value == cast<Op>(op).getMask())
       return Storage::Any;
     return isOfHeads(cast<Op>(op), value) ? Storage::Narrow : Storage::Wide;
+  }
+  Strides getResultStrides(Operation *op, unsigned result) const {
+    return isRounded(cast<Op>(op), result) ? Strides::Rows : Strides::Contiguous;
+  }
+  Storage getResultStorage(Operation *op, unsigned result) const {
+    return isRounded(cast<Op>(op), result) ? Storage::Narrow : Storage::Wide;
   }
   bool canAccumulate(Operation *, unsigned) const { return false; }
 
@@ -43,23 +76,13 @@ struct AttentionRoutineBase : RoutineOpInterface::ExternalModel<Model, Op> {
   }
 
   int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type>) const {
-    auto attention = cast<Op>(op);
-    dsopt_attention sizes =
-        attentionSizes(tensorType(attention.getQ()), tensorType(attention.getV()), attention.getWholeHeads());
+    dsopt_attention sizes = sizesOf(cast<Op>(op));
     sizes.threads = target.threads;
-    return attentionWorkspace(sizes, isa<graph::AttentionGradOp>(op), target.isDevice);
+    return attentionWorkspace(sizes, isGradient, target.isDevice);
   }
 };
 
 struct AttentionRoutine : AttentionRoutineBase<AttentionRoutine, graph::AttentionOp> {
-  Strides getResultStrides(Operation *op, unsigned result) const {
-    return op->getResult(result) == cast<graph::AttentionOp>(op).getResult() ? Strides::Rows
-                                                                             : Strides::Contiguous;
-  }
-  Storage getResultStorage(Operation *op, unsigned result) const {
-    return op->getResult(result) == cast<graph::AttentionOp>(op).getResult() ? Storage::Narrow
-                                                                             : Storage::Wide;
-  }
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
                        const RoutineTarget &target) const {
     auto attention = cast<graph::AttentionOp>(op);
@@ -68,13 +91,11 @@ struct AttentionRoutine : AttentionRoutineBase<AttentionRoutine, graph::Attentio
         buffers.of(attention.getV()), buffers.of(attention.getMask()), buffers.of(attention.getResult()),
         buffers.of(attention.getLse()), buffers.workspace, attention.getScaleAttr(),
         attention.getCausalAttr(), attention.getBeginAttr(), attention.getStepAttr(),
-        attention.getWholeHeadsAttr(), builder.getI64IntegerAttr(target.threads));
+        builder.getI64IntegerAttr(target.threads));
   }
 };
 
 struct AttentionGradRoutine : AttentionRoutineBase<AttentionGradRoutine, graph::AttentionGradOp> {
-  Strides getResultStrides(Operation *, unsigned) const { return Strides::Rows; }
-  Storage getResultStorage(Operation *, unsigned) const { return Storage::Narrow; }
   Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
                        const RoutineTarget &target) const {
     auto gradient = cast<graph::AttentionGradOp>(op);
@@ -84,7 +105,37 @@ struct AttentionGradRoutine : AttentionRoutineBase<AttentionGradRoutine, graph::
         buffers.of(gradient.getLse()), buffers.of(gradient.getGrad()), buffers.of(gradient.getQGrad()),
         buffers.of(gradient.getKGrad()), buffers.of(gradient.getVGrad()), buffers.workspace,
         gradient.getScaleAttr(), gradient.getCausalAttr(), gradient.getBeginAttr(), gradient.getStepAttr(),
-        gradient.getWholeHeadsAttr(), builder.getI64IntegerAttr(target.threads));
+        builder.getI64IntegerAttr(target.threads));
+  }
+};
+
+struct AttentionPartRoutine : AttentionRoutineBase<AttentionPartRoutine, graph::AttentionPartOp> {
+  Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
+                       const RoutineTarget &target) const {
+    auto part = cast<graph::AttentionPartOp>(op);
+    return exec::AttentionPartOp::create(
+        builder, op->getLoc(), buffers.of(part.getQ()), buffers.of(part.getK()), buffers.of(part.getV()),
+        buffers.of(part.getMask()), buffers.of(part.getPrevious()), buffers.of(part.getPreviousLse()),
+        buffers.of(part.getResult()), buffers.of(part.getLse()), buffers.workspace, part.getScaleAttr(),
+        part.getCausalAttr(), part.getShardsAttr(), part.getDistanceAttr(), part.getEntriesAttr(),
+        part.getBeginAttr(), part.getRowStepAttr(), part.getColumnStepAttr(), part.getPairsAttr(),
+        builder.getI64IntegerAttr(target.threads));
+  }
+};
+
+struct AttentionPartGradRoutine : AttentionRoutineBase<AttentionPartGradRoutine, graph::AttentionPartGradOp> {
+  Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
+                       const RoutineTarget &target) const {
+    auto part = cast<graph::AttentionPartGradOp>(op);
+    return exec::AttentionPartGradOp::create(
+        builder, op->getLoc(), buffers.of(part.getQ()), buffers.of(part.getK()), buffers.of(part.getV()),
+        buffers.of(part.getMask()), buffers.of(part.getResult()), buffers.of(part.getLse()),
+        buffers.of(part.getGrad()), buffers.of(part.getQPrevious()), buffers.of(part.getKPrevious()),
+        buffers.of(part.getVPrevious()), buffers.of(part.getQGrad()), buffers.of(part.getKGrad()),
+        buffers.of(part.getVGrad()), buffers.workspace, part.getScaleAttr(), part.getCausalAttr(),
+        part.getShardsAttr(), part.getDistanceAttr(), part.getEntriesAttr(), part.getBeginAttr(),
+        part.getRowStepAttr(), part.getColumnStepAttr(), part.getPairsAttr(),
+        builder.getI64IntegerAttr(target.threads));
   }
 };
 } // namespace
@@ -92,4 +143,6 @@ struct AttentionGradRoutine : AttentionRoutineBase<AttentionGradRoutine, graph::
 void dsopt::registerAttentionRoutines(MLIRContext *context) {
   graph::AttentionOp::attachInterface<AttentionRoutine>(*context);
   graph::AttentionGradOp::attachInterface<AttentionGradRoutine>(*context);
+  graph::AttentionPartOp::attachInterface<AttentionPartRoutine>(*context);
+  graph::AttentionPartGradOp::attachInterface<AttentionPartGradRoutine>(*context);
 }

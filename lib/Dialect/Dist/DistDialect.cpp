@@ -188,6 +188,44 @@ LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &) {
   return verifySlices(*this, getAxes(), {}, getValue());
 }
 
+LogicalResult ShiftOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
+
+/// A shard on each rank and one for each of its own, or all of them here.
+template <typename Op> static LogicalResult verifyShards(Op op) {
+  if (failed(verifyAxes(op, op.getAxes())))
+    return failure();
+  int64_t own = op.getQ().size(), shards = op.getShards();
+  bool isAlone = op.getAxes().getParts().empty();
+  if (own == 0 || shards < 1 || shards % own || (op.getEntries() && (own != 1 || !isAlone)) ||
+      (!op.getEntries() && isAlone && own != shards))
+    return op.emitOpError("has ") << own << " of " << shards << " shards over " << textOf(op.getAxes())
+                                  << ", expected equally many on each rank, or all as batch entries of one";
+  if (int64_t masks = op.getMasks().size();
+      masks && masks != own * shards && !(op.getEntries() && masks == shards))
+    return op.emitOpError("has ") << masks << " masks, expected one for each of " << own << " and of "
+                                  << shards << " shards, or none";
+  return success();
+}
+LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) { return verifyShards(*this); }
+LogicalResult AttentionGradOp::verifySymbolUses(SymbolTableCollection &) { return verifyShards(*this); }
+
+static bool haveTypesOf(ValueRange values, ValueRange others) {
+  return values.getTypes() == others.getTypes();
+}
+LogicalResult AttentionOp::verify() {
+  if (getK().size() != getQ().size() || getV().size() != getQ().size() || getResult().size() != getQ().size())
+    return emitOpError("has ") << getQ().size() << " q, " << getK().size() << " k, " << getV().size()
+                               << " v and " << getResult().size() << " results, expected equally many";
+  return success();
+}
+LogicalResult AttentionGradOp::verify() {
+  if (!haveTypesOf(getQ(), getQGrad()) || !haveTypesOf(getK(), getKGrad()) ||
+      !haveTypesOf(getV(), getVGrad()) || !haveTypesOf(getResult(), getGrad()) ||
+      getLse().size() != getQ().size())
+    return emitOpError("expected gradients of the types of what they are of");
+  return success();
+}
+
 /// Results of another shape have all but the first dimension of the operand.
 static LogicalResult verifyRows(Operation *op, Value slice, Value whole) {
   auto part = cast<RankedTensorType>(slice.getType()), all = cast<RankedTensorType>(whole.getType());

@@ -140,6 +140,21 @@ bool AllToAllOp::readsPadding() { return true; }
 std::string AllToAllOp::describeAction() { return into("all-to-all", getTarget()); }
 std::string AllToAllOp::getEventName() { return named("all_to_all", getTarget()); }
 
+LogicalResult ShiftOp::collectAccesses(ActionContext &context) {
+  if (failed(context.countMembers(*this)))
+    return failure();
+  context.add(getSource(), getBytes(), true, false);
+  context.add(getTarget(), getBytes(), false, true);
+  return success();
+}
+FlatSymbolRefAttr ShiftOp::getCalledSegment() { return {}; }
+std::optional<MovedBytes> ShiftOp::getMoved() {
+  return MovedBytes{getTarget(), int64_t(getBytes()), getTraffic(), {}, /*apart=*/false, /*toNext=*/true};
+}
+bool ShiftOp::readsPadding() { return true; }
+std::string ShiftOp::describeAction() { return into("shift", getTarget()); }
+std::string ShiftOp::getEventName() { return named("shift", getTarget()); }
+
 LogicalResult SendOp::collectAccesses(ActionContext &context) {
   if (failed(context.countMembers(*this)))
     return failure();

@@ -274,6 +274,14 @@ LogicalResult AllToAllOp::verify() {
                        {Traffic::TensorParallel, Traffic::SequenceParallel});
 }
 
+LogicalResult ShiftOp::verify() {
+  if (getSource().getBuffer() == getTarget().getBuffer())
+    return emitOpError("is from ") << getSource().getBuffer() << " to itself, expected another buffer";
+  if ((int64_t)getBytes() < 1)
+    return emitOpError("has ") << (int64_t)getBytes() << " bytes, expected at least 1";
+  return verifyTraffic(*this, getTraffic(), Traffic::TensorParallel, {Traffic::SequenceParallel});
+}
+
 /// What a buffer's role asks of it.
 static LogicalResult verifyRole(BufferOp buffer, MemRefType type) {
   std::optional<BufferRole> role = buffer.getRole();

@@ -144,12 +144,15 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     attachEpilogueCost(context);
     AttentionOp::attachInterface<AttentionCost<AttentionOp, 2>>(*context);
     AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5>>(*context);
+    AttentionPartOp::attachInterface<AttentionCost<AttentionPartOp, 2>>(*context);
+    AttentionPartGradOp::attachInterface<AttentionCost<AttentionPartGradOp, 5>>(*context);
     LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);
     LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
     MatMulOp::attachInterface<Product<MatMulOp>>(*context);
     LinearNllOp::attachInterface<Product<LinearNllOp>>(*context);
-    attachFloatSum<MatMulOp, LinearNllOp, AttentionOp, CtcOp, ReduceSumOp, ReduceMeanOp, ReduceProdOp,
-                   CumSumOp, WindowsSumOp, GatherGradOp, SoftmaxOp, LayerNormOp, RmsNormOp, NllOp>(context);
+    attachFloatSum<MatMulOp, LinearNllOp, AttentionOp, AttentionPartOp, CtcOp, ReduceSumOp, ReduceMeanOp,
+                   ReduceProdOp, CumSumOp, WindowsSumOp, GatherGradOp, SoftmaxOp, LayerNormOp, RmsNormOp,
+                   NllOp>(context);
     attachResultCost<UnpackBitsOp, NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp,
                      RoundOp, SinOp, CosOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp,
                      TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, TreeAddOp, SubOp, MulOp, DivOp,

@@ -19,16 +19,25 @@ static LogicalResult verifyMask(Operation *op, Value mask, ArrayRef<int64_t> sco
   return success();
 }
 
-/// q [batch, heads, T, D], k [batch, heads, S, D], v [batch, heads, S, E].
-static LogicalResult verifyOperands(Operation *op, Value q, Value k, Value v, Value mask) {
+/// q [batch, heads, T, D], k [batch, heads, S, D], v [batch, heads, S, E]; where heads are `shared`, those of
+/// k and v may be fewer.
+static LogicalResult verifyHeads(Operation *op, Value q, Value k, Value v, bool shared) {
   ArrayRef<int64_t> qs = tensorType(q).getShape(), ks = tensorType(k).getShape(),
                     vs = tensorType(v).getShape();
-  if (qs.size() != 4 || ks.size() != 4 || vs.size() != 4 || qs.take_front(2) != ks.take_front(2) ||
-      qs.take_front(2) != vs.take_front(2) || qs[3] != ks[3] || ks[2] != vs[2])
+  if (qs.size() != 4 || ks.size() != 4 || vs.size() != 4 || ks.take_front(3) != vs.take_front(3) ||
+      qs[0] != ks[0] || qs[3] != ks[3] || (shared ? ks[1] == 0 || qs[1] % ks[1] : qs[1] != ks[1]))
     return op->emitOpError("has operands of types ")
            << q.getType() << ", " << k.getType() << " and " << v.getType()
-           << ", expected [batch, heads, T, D], [batch, heads, S, D] and [batch, heads, S, E]";
-  return verifyMask(op, mask, {qs[0], qs[1], qs[2], ks[2]});
+           << ", expected [batch, heads, T, D], [batch, heads, S, D] and [batch, heads, S, E]"
+           << (shared ? ", heads of k and v dividing those of q" : "");
+  return success();
+}
+
+static LogicalResult verifyOperands(Operation *op, Value q, Value k, Value v, Value mask) {
+  if (failed(verifyHeads(op, q, k, v, /*shared=*/false)))
+    return failure();
+  ArrayRef<int64_t> qs = tensorType(q).getShape();
+  return verifyMask(op, mask, {qs[0], qs[1], qs[2], tensorType(k).getDimSize(2)});
 }
 
 static LogicalResult verifyType(Operation *op, StringRef what, Value value, RankedTensorType expected) {
@@ -108,6 +117,64 @@ LogicalResult AttentionGradOp::verify() {
       failed(verifyType(*this, "gradient of k", getKGrad(), k)))
     return failure();
   return verifyType(*this, "gradient of v", getVGrad(), v);
+}
+
+/// Masks may be one for each shard, where batch entries are of several.
+template <typename Op> static LogicalResult verifyPart(Op op) {
+  if (failed(verifyHeads(op, op.getQ(), op.getK(), op.getV(), /*shared=*/true)))
+    return failure();
+  ArrayRef<int64_t> q = tensorType(op.getQ()).getShape();
+  int64_t shards = op.getShards(), distance = op.getDistance();
+  if (shards < 1 || distance < 0 || distance >= shards || (op.getEntries() && q[0] % shards))
+    return op.emitOpError("has ") << q[0] << " batch entries, and columns " << distance << " of " << shards
+                                  << " shards before its rows, expected a distance below the shards"
+                                  << (op.getEntries() ? ", which divide the entries" : "");
+  SmallVector<int64_t> scores{q[0], q[1], q[2], tensorType(op.getK()).getDimSize(2)};
+  if (Value mask = op.getMask();
+      mask && op.getEntries() && tensorType(mask).getRank() == 4 && tensorType(mask).getDimSize(0) == shards)
+    scores[0] = shards;
+  return verifyMask(op, op.getMask(), scores);
+}
+
+/// The result's type but for its elements.
+template <typename Op> static RankedTensorType resultOfPart(Op op) {
+  RankedTensorType q = tensorType(op.getQ()), v = tensorType(op.getV());
+  SmallVector<int64_t> shape(q.getShape());
+  shape[3] = v.getDimSize(3);
+  return RankedTensorType::get(shape, v.getElementType());
+}
+
+LogicalResult AttentionPartOp::verify() {
+  RankedTensorType result = resultOfPart(*this), sums = f32(getContext(), result.getShape()),
+                   lse = f32(getContext(), result.getShape().drop_back());
+  if (failed(verifyPart(*this)) ||
+      failed(verifyType(*this, "result", getResult(), getPartial() ? sums : result)) ||
+      failed(verifyType(*this, "previous result", getPrevious(), sums)) ||
+      failed(verifyType(*this, "previous lse", getPreviousLse(), lse)))
+    return failure();
+  if (!getPrevious() != !getPreviousLse())
+    return emitOpError("has ") << (getPrevious() ? "no lse of what came before"
+                                                 : "but the lse of what came before")
+                               << ", expected both or neither";
+  return verifyType(*this, "lse", getLse(), lse);
+}
+
+LogicalResult AttentionPartGradOp::verify() {
+  RankedTensorType q = tensorType(getQ()), k = tensorType(getK()), v = tensorType(getV()),
+                   result = resultOfPart(*this);
+  auto wide = [&](RankedTensorType type, bool isWide) {
+    return isWide ? f32(getContext(), type.getShape()) : type;
+  };
+  if (failed(verifyPart(*this)) || failed(verifyType(*this, "result", getResult(), result)) ||
+      failed(verifyType(*this, "gradient", getGrad(), result)) ||
+      failed(verifyType(*this, "lse", getLse(), f32(getContext(), q.getShape().drop_back()))) ||
+      failed(verifyType(*this, "previous gradient of q", getQPrevious(), wide(q, true))) ||
+      failed(verifyType(*this, "previous gradient of k", getKPrevious(), wide(k, true))) ||
+      failed(verifyType(*this, "previous gradient of v", getVPrevious(), wide(v, true))) ||
+      failed(verifyType(*this, "gradient of q", getQGrad(), wide(q, getQPartial()))) ||
+      failed(verifyType(*this, "gradient of k", getKGrad(), wide(k, getColumnPartial()))))
+    return failure();
+  return verifyType(*this, "gradient of v", getVGrad(), wide(v, getColumnPartial()));
 }
 
 template <typename Op> static LogicalResult verifyLinear(Op op) {

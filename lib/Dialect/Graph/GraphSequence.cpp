@@ -18,14 +18,22 @@ struct AttentionSequence : SequenceOpInterface::ExternalModel<AttentionSequence,
     auto own = cast<AttentionOp>(op), all = cast<AttentionOp>(whole);
     if (!all.getCausal())
       return;
-    int64_t begin = all.getBegin().value_or(sizeOf(all.getK(), 2) - sizeOf(all.getQ(), 2));
-    own.setBegin(begin + first);
+    own.setBegin(getSoftmax(whole)->begin + first);
     if (step)
       own.setStep(step);
   }
-  void placeHeads(Operation *op, Operation *whole) const {
-    auto all = cast<AttentionOp>(whole);
-    cast<AttentionOp>(op).setWholeHeads(all.getWholeHeads().value_or(sizeOf(all.getQ(), 1)));
+  std::optional<SequenceSoftmax> getSoftmax(Operation *op) const {
+    auto attention = cast<AttentionOp>(op);
+    int64_t begin = attention.getBegin().value_or(sizeOf(attention.getK(), 2) - sizeOf(attention.getQ(), 2));
+    return SequenceSoftmax{attention.getScaleAttr(), attention.getCausal(), begin};
+  }
+};
+
+/// Rows and columns are of shards that follow from the rank's place.
+template <typename Op> struct PlacedPart : RankDependentOpInterface::ExternalModel<PlacedPart<Op>, Op> {
+  bool differsBetweenRanks(Operation *op, bool time) const {
+    auto part = cast<Op>(op);
+    return time && part.getCausal() && !part.getEntries() && part.getShards() > 1;
   }
 };
 
@@ -46,6 +54,8 @@ void registerSequences(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, GraphDialect *) {
     AttentionOp::attachInterface<AttentionSequence, PlacedAttention<AttentionOp>>(*context);
     AttentionGradOp::attachInterface<PlacedAttention<AttentionGradOp>>(*context);
+    AttentionPartOp::attachInterface<PlacedPart<AttentionPartOp>>(*context);
+    AttentionPartGradOp::attachInterface<PlacedPart<AttentionPartGradOp>>(*context);
     DropoutOp::attachInterface<PlacedDropout>(*context);
   });
 }

@@ -229,6 +229,16 @@ private:
     std::memcpy(op.target + group.self * bytes, op.source + group.self * bytes, bytes);
     issue(op);
   }
+  void beginShift(int slot, const Communicator &group, const void *source, void *target,
+                  int64_t bytes) override {
+    Operation &op = begin(slot, Kind::Shift, &group, bytes);
+    op.source = static_cast<const char *>(source);
+    op.target = static_cast<char *>(target);
+    op.chunk = kMessage;
+    if (group.size() == 1)
+      std::memcpy(target, source, bytes);
+    issue(op);
+  }
   void beginExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
                      void *all) override {
     Operation &op = begin(slot, Kind::Exchange, &group, bytes);
@@ -262,7 +272,7 @@ private:
     nextRound(op);
   }
 
-  enum class Kind { None, Gather, Reduce, AllToAll, Exchange, Agreement, Send, Recv };
+  enum class Kind { None, Gather, Reduce, AllToAll, Shift, Exchange, Agreement, Send, Recv };
   struct Operation {
     Kind kind = Kind::None;
     const Communicator *group = nullptr; ///< of a collective
@@ -313,6 +323,13 @@ private:
       return receive(op, op.target + op.offset, size, op.peer, valueTag(op));
     const Communicator &group = *op.group;
     int count = group.size();
+    if (op.kind == Kind::Shift) {
+      if (count > 1) {
+        receive(op, op.target + op.offset, size, group.ranks[(group.self + count - 1) % count], group.number);
+        send(op, op.source + op.offset, size, group.ranks[(group.self + 1) % count], group.number);
+      }
+      return;
+    }
     bool parts = op.kind == Kind::Reduce || op.kind == Kind::AllToAll;
     for (int i = 1; i < count; ++i) {
       int to = (group.self + i) % count, from = (group.self + count - i) % count;

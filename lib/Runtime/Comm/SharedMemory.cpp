@@ -31,7 +31,7 @@ constexpr int kTurnMilliseconds = 2000;
 constexpr int kSpins = 2000;
 enum State : int { Running, Finished };
 
-enum class Kind : int { None, Gather, Reduce, AllToAll, Exchange, Agreement, Window, Send, Recv };
+enum class Kind : int { None, Gather, Reduce, AllToAll, Shift, Exchange, Agreement, Window, Send, Recv };
 constexpr const char *kKinds[] = {"nothing",     "a gather",     "a reduction", "an all-to-all",
                                   "an exchange", "an agreement", "a window"};
 
@@ -110,6 +110,7 @@ public:
       return true;
     case Kind::Gather:
     case Kind::AllToAll:
+    case Kind::Shift:
       complete = pollCopies(op, slot);
       break;
     case Kind::Reduce:
@@ -220,6 +221,15 @@ private:
     op.target = static_cast<char *>(target);
     op.bytes = bytes;
     copy(op.target + group.self * bytes, static_cast<const char *>(source) + group.self * bytes, bytes);
+    post(op, source, bytes);
+  }
+  void beginShift(int slot, const Communicator &group, const void *source, void *target,
+                  int64_t bytes) override {
+    Operation &op = begin(slot, Kind::Shift, group);
+    op.target = static_cast<char *>(target);
+    op.bytes = bytes;
+    if (group.size() == 1)
+      copy(op.target, static_cast<const char *>(source), bytes);
     post(op, source, bytes);
   }
   void beginExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
@@ -361,11 +371,18 @@ private:
     }
   }
 
-  /// A gather takes all of what a peer posts, an all-to-all what is this rank's of it.
+  /// A gather takes all of what a peer posts, an all-to-all what is this rank's of it, a shift what the
+  /// member before has.
   bool pollCopies(Operation &op, int slot) {
     int64_t part = op.kind == Kind::AllToAll ? op.group->self * op.bytes : 0;
+    int before = (op.group->self + op.group->size() - 1) % op.group->size();
     if (op.left > 0)
       readPeers(op, slot, [&](int member, Channel &channel) {
+        if (op.kind == Kind::Shift) {
+          if (member == before)
+            copy(op.target, at(channel.place), op.bytes);
+          return;
+        }
         copy(op.target + member * op.bytes, at(channel.place) + part, op.bytes);
       });
     return op.left <= 0 && finishReading(op);

@@ -199,6 +199,18 @@ private:
     tcp->start(slot);
   }
 
+  void beginShift(int slot, const Communicator &group, const void *source, void *target,
+                  int64_t bytes) override {
+    if (take(slot, group, hostsOf(group), target, bytes))
+      return shared->startShift(slot, group, source, target, bytes, TrafficClass::Control);
+    int next = group.ranks[(group.self + 1) % group.size()];
+    int before = group.ranks[(group.self + group.size() - 1) % group.size()];
+    Transfer &transfer = tcp->prepare(slot, Transfer::AllToAll, &group);
+    transfer.sends.push_back({next, static_cast<const char *>(source), nullptr, bytes});
+    transfer.receives.push_back({before, nullptr, static_cast<char *>(target), bytes});
+    tcp->start(slot);
+  }
+
   void beginExchange(int slot, const Communicator &group, const void *record, int64_t bytes,
                      void *all) override {
     if (take(slot, group, hostsOf(group), all, bytes))

@@ -285,6 +285,7 @@ void checkActions(const Program &p, int64_t place, const Position &position,
     case ActionKind::Gather:
     case ActionKind::Reduce:
     case ActionKind::AllToAll:
+    case ActionKind::Shift:
       checkMembers(p, place, action, where);
       [[fallthrough]];
     case ActionKind::Add:

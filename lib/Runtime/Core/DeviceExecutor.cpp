@@ -223,6 +223,8 @@ Staged Executor::stage(const Prepared &prepared) const {
     if (action.accumulate)
       staged.taken.push_back(range(1, slice));
     return staged;
+  case ActionKind::Shift:
+    return {{range(0, action.bytes)}, {range(1, action.bytes)}};
   case ActionKind::Send:
     return {{range(0, action.bytes)}, {}};
   case ActionKind::Recv:
@@ -252,7 +254,8 @@ NcclAction Executor::ncclAction(size_t index) const {
     made.source = address(0);
   if (action.kind != ActionKind::Send)
     made.target = address(action.kind == ActionKind::Recv ? 0 : 1);
-  made.sent = action.kind == ActionKind::Recv ? 0 : made.bytes * (made.group->size() - 1);
+  int64_t receivers = action.kind == ActionKind::Shift ? made.group->size() > 1 : made.group->size() - 1;
+  made.sent = action.kind == ActionKind::Recv ? 0 : made.bytes * receivers;
   return made;
 }
 

@@ -95,6 +95,7 @@ Executor::Executor(const Program &program, const RankInfo &info, size_t list, En
       prepared.tag = hashOf(program.communicators[action.communicator].name + "/" + action.tag);
       break;
     case ActionKind::AllToAll:
+    case ActionKind::Shift:
       prepared.traffic = action.traffic.empty() ? TrafficClass::AllToAll : trafficClass(action.traffic);
       break;
     case ActionKind::Reduce:
@@ -276,6 +277,9 @@ void Executor::run(const Prepared &prepared, int slot) {
   case ActionKind::AllToAll:
     engine.startAllToAll(slot, *prepared.communicator, args[0], args[1], action.bytes, prepared.traffic);
     return;
+  case ActionKind::Shift:
+    engine.startShift(slot, *prepared.communicator, args[0], args[1], action.bytes, prepared.traffic);
+    return;
   case ActionKind::Send:
     engine.startSend(slot, prepared.peer, args[0], action.bytes, prepared.tag, prepared.traffic);
     return;
@@ -339,6 +343,7 @@ int64_t Executor::bytesMoved(const Prepared &prepared) const {
   case ActionKind::Norm:
     return program.sliceOf(program.buckets[action.bucket]) * width;
   case ActionKind::Copy:
+  case ActionKind::Shift:
     return 2 * action.bytes;
   default:
     return action.bytes;

@@ -165,6 +165,14 @@ private:
           transfers.push_back({peer, nullptr, one.target + peer * one.bytes, one.bytes});
         }
       break;
+    case ActionKind::Shift:
+      if (group.size() == 1) {
+        copy(one.target, one.source, one.bytes);
+        return;
+      }
+      transfers.push_back({(self + 1) % group.size(), one.source, nullptr, one.bytes});
+      transfers.push_back({(self + group.size() - 1) % group.size(), nullptr, one.target, one.bytes});
+      break;
     case ActionKind::Reduce:
       if (isFast(one)) {
         group.reduce(one.source, one.target, one.bytes / bytesOf(one.type), one.type, stream);

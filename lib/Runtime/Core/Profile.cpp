@@ -28,6 +28,7 @@ constexpr Described kDescribed[] = {
     {"flat kernels on buffers", false},
     {"running statistics", false},
     {"between memories", false},
+    {"values to the next rank", true},
 };
 static_assert(std::size(kDescribed) == kActionKindCount);
 } // namespace

@@ -9,6 +9,7 @@
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_DEVICECALLS_H
 #define DSOPT_LIB_RUNTIME_KERNELS_DEVICECALLS_H
 
+#include "Kernels/AttentionTensors.h"
 #include "dsopt/Runtime/ABI.h"
 #include "dsopt/Runtime/Convolution.h"
 #include "dsopt/Runtime/Epilogue.h"
@@ -43,11 +44,8 @@ public:
                        void *workspace, float *gradient) = 0;
   virtual void accumulate(int64_t elements, const float *value, void *gradient, int64_t type,
                           bool accumulate) = 0;
-  virtual void attention(const dsopt_attention &d, const void *q, const void *k, const void *v,
-                         const void *mask, void *out, float *lse, void *workspace) = 0;
-  virtual void attentionGrad(const dsopt_attention &d, const void *q, const void *k, const void *v,
-                             const void *mask, const void *out, const float *lse, const void *grad,
-                             void *qGrad, void *kGrad, void *vGrad, void *workspace) = 0;
+  virtual void attention(const dsopt_attention &d, const AttentionTensors &tensors) = 0;
+  virtual void attentionGrad(const dsopt_attention &d, const AttentionTensors &tensors, void *workspace) = 0;
 };
 
 } // namespace dsopt::runtime

@@ -105,6 +105,15 @@ struct AllToAllActions : MovesBase<AllToAllActions, dist::AllToAllOp> {
     all.exchange(all.source, all.target, bytesOf(operandElements(op), type.getElementType()) / all.members);
   }
 };
+struct ShiftActions : MovesBase<ShiftActions, dist::ShiftOp> {
+  bool isAlike(Operation *) const { return false; }
+  void writeActions(Operation *op, ProgramBuilder &out, Attribute source, Attribute target, MemRefType type,
+                    StringRef) const {
+    Exchange all(op, getAxes(op), out, source, target);
+    out.emit<ShiftOp>(all.source, all.target, bytesOf(operandElements(op), type.getElementType()),
+                      all.traffic, out.nextOrder(), all.group, kTensorStream);
+  }
+};
 } // namespace
 
 void dsopt::registerCollectiveActions(DialectRegistry &registry) {
@@ -113,5 +122,6 @@ void dsopt::registerCollectiveActions(DialectRegistry &registry) {
     dist::AllGatherOp::attachInterface<AllGatherActions>(*context);
     dist::ReduceScatterOp::attachInterface<ReduceScatterActions>(*context);
     dist::AllToAllOp::attachInterface<AllToAllActions>(*context);
+    dist::ShiftOp::attachInterface<ShiftActions>(*context);
   });
 }

@@ -25,6 +25,7 @@ using namespace mlir;
 using namespace dsopt;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
+static bool isNumber(Value value) { return isa<FloatType>(getElementTypeOrSelf(value.getType())); }
 static bool meetsShards(Operation *op) { return op->hasAttr(dist::kTensorAttr); }
 static bool isRead(Operation *op) { return isa<dist::SharedOp>(op) && meetsShards(op); }
 static bool isSum(Operation *op) { return !isa<dist::SharedOp>(op) && meetsShards(op); }
@@ -85,7 +86,7 @@ void SequenceRegion::findRows(func::FuncOp forward) {
 void SequenceRegion::keepWhatPays() {
   struct Piece {
     int64_t sent = 0, beside = 0;
-    bool computes = false, isGathered = false;
+    bool computes = false, isGathered = false, canTravel = true;
   };
   llvm::EquivalenceClasses<Operation *> pieces;
   for (auto &[op, own] : chosen) {
@@ -100,27 +101,31 @@ void SequenceRegion::keepWhatPays() {
     piece.computes |= !isSum(op);
     for (OpOperand &operand : op->getOpOperands()) {
       std::optional<TimeCut> cut = cutOf(operand.get());
-      bool isTrained =
-          !isFree(operand.get()) && isa<FloatType>(getElementTypeOrSelf(operand.get().getType()));
-      if (!isSum(op) && (cut ? cut != takenAs(operand) : isTrained))
+      if (isSum(op) || (cut ? cut == takenAs(operand) : isFree(operand.get())))
+        continue;
+      if (isNumber(operand.get()))
         piece.beside += 2 * graph::numElements(operand.get().getType());
+      else if (cut)
+        piece.canTravel = false;
     }
     for (OpResult result : op->getResults()) {
       if (!cutOf(result))
         continue;
       int64_t elements = graph::numElements(result.getType());
       auto isWhole = [&](Operation *user) { return !isCut(user) && !isRead(user); };
-      bool isReadWhole = llvm::any_of(result.getUsers(), isRead);
+      bool isReadWhole = llvm::any_of(result.getUsers(), isRead),
+           isReadBeside = llvm::any_of(result.getUsers(), isWhole);
       piece.isGathered |= isReadWhole;
       piece.sent += 2 * elements * (isSum(op) + isReadWhole);
-      piece.beside += elements * llvm::any_of(result.getUsers(), isWhole);
+      piece.beside += elements * isReadBeside;
+      piece.canTravel &= isNumber(result) || (!isReadWhole && !isReadBeside);
     }
   }
   constexpr int64_t kBesideShare = 4;
   SmallVector<Operation *> left;
   for (auto &[op, own] : chosen)
     if (Piece &piece = found[pieces.getLeaderValue(op)];
-        !piece.computes || !piece.isGathered || piece.beside * kBesideShare > piece.sent)
+        !piece.computes || !piece.isGathered || !piece.canTravel || piece.beside * kBesideShare > piece.sent)
       left.push_back(op);
   for (Operation *op : left)
     chosen.erase(op);

@@ -42,5 +42,5 @@ void CutSequence::runOnOperation() {
   SequenceRegion region(shards);
   if (failed(region.find(forward)))
     return signalPassFailure();
-  SequenceWriter(forward, region, shards, degree, options::sp_method(module) != "gather").write();
+  SequenceWriter(forward, region, shards, degree, options::sp_method(module) != "ring").write();
 }

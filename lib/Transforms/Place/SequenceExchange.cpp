@@ -1,13 +1,14 @@
-//===- SequenceExchange.cpp - attention of heads, positions exchanged -----===//
+//===- SequenceExchange.cpp - attention whose rows and columns are shards -===//
 //
-// Ulysses (Jacobs et al., 2023): before attention ranks exchange positions for heads, and back behind it.
-// Each shard has some heads of all positions, and attends for the rows of one sequence shard after the other:
-// as many rows at once, and sums of as many pieces, as where keys and values are gathered, so that either way
-// gives the same bits.
+// Ulysses (Jacobs et al., 2023): before attention ranks exchange positions for heads, and back behind it:
+// each shard has some heads of all positions. Or keys and values go along a ring. Either way rows of one
+// shard meet the columns of another, and each row meets them in one order (dist.attention): the bits are the
+// same.
 //
 //===----------------------------------------------------------------------===//
 
 #include "SequenceWriter.h"
+#include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Interfaces/SequenceOps.h"
 
 using namespace mlir;
@@ -15,12 +16,11 @@ using namespace dsopt;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Whether heads can be divided, and rows and columns are those of whole sequences.
-bool SequenceWriter::canExchange(Operation *op) const {
+/// Whether rows and columns are those of whole sequences, and can meet shard by shard.
+bool SequenceWriter::canMeet(Operation *op) const {
   auto sequence = cast<SequenceOpInterface>(op);
-  RankedTensorType first = typeOf(op->getOperand(0));
-  if (first.getRank() != 4 || sequence.getHeadDim() != 1 || sequence.getRowDim() != 2 ||
-      first.getDimSize(1) % shards ||
+  if (!sequence.getSoftmax() || typeOf(op->getOperand(0)).getRank() != 4 || sequence.getHeadDim() != 1 ||
+      sequence.getRowDim() != 2 ||
       llvm::any_of(op->getResults().drop_front(), [](Value result) { return !result.use_empty(); }))
     return false;
   SmallVector<unsigned> columns = sequence.getColumnOperands();
@@ -34,38 +34,30 @@ bool SequenceWriter::canExchange(Operation *op) const {
   });
 }
 
-/// All positions of the heads that this rank's shards have, `[batch, heads / Q, positions, size]` each, once
-/// for the rows of each sequence shard.
-SmallVector<SequenceWriter::Shards> SequenceWriter::keysOf(Value value) {
-  auto share = [&](Value own) {
-    auto all = dist::SharedOp::create(builder, loc, SmallVector<Type>(shards, own.getType()), own, none);
-    return Shards(all.getShards());
-  };
-  std::optional<SharedHeads> heads = repeatedHeads(value);
-  if (!heads || heads->dim != 1 || heads->count % shards)
-    return llvm::map_to_vector(exchangeToHeads(values.lookup(value)), share);
-  // Heads that others share travel once, and are repeated where they are read.
+/// Keys or values, each head of them once where several of `heads` share it. Where heads are exchanged each
+/// shard needs one: those of fewer are repeated, by either method.
+SequenceWriter::Shards SequenceWriter::columnsOf(Value value, int64_t heads) {
+  std::optional<SharedHeads> shared = repeatedHeads(value);
+  bool isRepeated = shared && heads % shards == 0 && shared->count % shards;
+  if (!shared || shared->dim != 1 || (isRepeated && shards % shared->count))
+    return values.lookup(value);
   Shards narrow;
-  for (Value shard : values.lookup(heads->heads)) {
+  for (Value shard : values.lookup(shared->heads)) {
     SmallVector<int64_t> shape(typeOf(shard).getShape());
+    if (isRepeated) {
+      shape[2] = shards / shared->count;
+      shard = graph::ExpandOp::create(builder, loc,
+                                      RankedTensorType::get(shape, typeOf(shard).getElementType()), shard);
+    }
+    shape[1] *= shape[2];
     shape.erase(shape.begin() + 2);
     narrow.push_back(reshaped(shard, shape));
   }
-  auto repeated = [&](Value own) {
-    SmallVector<int64_t> shape(typeOf(own).getShape());
-    shape.insert(shape.begin() + 2, 1);
-    Value apart = reshaped(own, shape);
-    shape[2] = heads->readers;
-    apart = graph::ExpandOp::create(builder, loc, RankedTensorType::get(shape, typeOf(own).getElementType()),
-                                    apart);
-    shape[1] *= shape[2];
-    shape.erase(shape.begin() + 2);
-    return reshaped(apart, shape);
-  };
-  return llvm::map_to_vector(exchangeToHeads(narrow),
-                             [&](Value own) { return Shards(llvm::map_range(share(own), repeated)); });
+  return narrow;
 }
 
+/// Of each shard some heads of all sequence shards: batch entries of these lie one behind the other,
+/// `[shards * batch, heads / shards, positions / shards, size]`.
 SequenceWriter::Shards SequenceWriter::exchangeToHeads(const Shards &each) {
   Value own = joined(each, 2);
   ArrayRef<int64_t> shape = typeOf(own).getShape();
@@ -74,82 +66,124 @@ SequenceWriter::Shards SequenceWriter::exchangeToHeads(const Shards &each) {
   own = graph::TransposeOp::create(builder, loc, own, ArrayRef<int64_t>{1, 3, 0, 2, 4});
   own = reshaped(own, {ranks * positions, batch, heads, size});
   Value all = dist::AllToAllOp::create(builder, loc, own, axes);
-  all = graph::TransposeOp::create(builder, loc, all, ArrayRef<int64_t>{1, 2, 0, 3});
+  all = reshaped(all, {shards, positions / mine, batch, heads, size});
+  all = graph::TransposeOp::create(builder, loc, all, ArrayRef<int64_t>{0, 2, 3, 1, 4});
+  all = reshaped(all, {shards * batch, heads, positions / mine, size});
   Shards groups;
   for (int64_t shard = 0; shard < mine; ++shard)
     groups.push_back(sliced(all, 1, shard * (heads / mine), heads / mine));
   return groups;
 }
 
-/// The way back: `[batch, heads, positions / Q, size]` of each shard, of what it had of all positions.
+/// The way back: `[batch, heads, positions / shards, size]` of each shard.
 SequenceWriter::Shards SequenceWriter::toPositions(const Shards &each) {
   Value own = joined(each, 1);
   ArrayRef<int64_t> shape = typeOf(own).getShape();
-  int64_t batch = shape[0], heads = shape[1], positions = shape[2] / ranks, size = shape[3];
-  own = graph::TransposeOp::create(builder, loc, own, ArrayRef<int64_t>{2, 0, 1, 3});
+  int64_t batch = shape[0] / shards, heads = shape[1], positions = shape[2], size = shape[3];
+  own = reshaped(own, {shards, batch, heads, positions, size});
+  own = graph::TransposeOp::create(builder, loc, own, ArrayRef<int64_t>{0, 3, 1, 2, 4});
+  own = reshaped(own, {shards * positions, batch, heads, size});
   Value all = dist::AllToAllOp::create(builder, loc, own, axes);
-  all = reshaped(all, {ranks, positions, batch, heads, size});
+  all = reshaped(all, {ranks, mine * positions, batch, heads, size});
   all = graph::TransposeOp::create(builder, loc, all, ArrayRef<int64_t>{2, 0, 3, 1, 4});
-  all = reshaped(all, {batch, ranks * heads, positions, size});
-  Shards shards;
+  all = reshaped(all, {batch, ranks * heads, mine * positions, size});
+  Shards back;
   for (int64_t shard = 0; shard < mine; ++shard)
-    shards.push_back(sliced(all, 2, shard * (positions / mine), positions / mine));
-  return shards;
+    back.push_back(sliced(all, 2, shard * positions, positions));
+  return back;
 }
 
-/// What the heads of a shard and the rows of a sequence shard have of an operand that this rank has whole.
-Value SequenceWriter::partOf(OpOperand &operand, int64_t shard, int64_t part) {
-  Operation *op = operand.getOwner();
-  Value value = operand.get();
-  RankedTensorType first = typeOf(op->getOperand(0));
-  int64_t heads = first.getDimSize(1) / shards, own = first.getDimSize(2) / shards;
-  auto along = [&](int64_t dim) {
-    std::optional<int64_t> found = SequenceRegion::alongFirst(op, operand.getOperandNumber(), dim);
-    return found && typeOf(value).getDimSize(*found) == first.getDimSize(dim) ? found : std::nullopt;
+/// The masks of all meetings, in the order of dist.attention's; none where there is no mask.
+SequenceWriter::Shards SequenceWriter::masksOf(Operation *op, std::optional<int64_t> group) {
+  SmallVector<unsigned> columns = cast<SequenceOpInterface>(op).getColumnOperands();
+  auto *operand = llvm::find_if(op->getOpOperands(), [&](OpOperand &each) {
+    return each.getOperandNumber() && !llvm::is_contained(columns, each.getOperandNumber());
+  });
+  if (operand == op->getOpOperands().end())
+    return {};
+  RankedTensorType q = typeOf(op->getOperand(0));
+  int64_t allRows = q.getDimSize(2), allColumns = typeOf(op->getOperand(columns[0])).getDimSize(2);
+  int64_t heads = q.getDimSize(1) / shards;
+  SmallVector<int64_t> shape(4 - typeOf(operand->get()).getRank(), 1);
+  llvm::append_range(shape, typeOf(operand->get()).getShape());
+  Value whole = reshaped(operand->get(), shape);
+  auto take = [&](Value from, int64_t dim, Value places) -> Value {
+    return shape[dim] == 1
+               ? from
+               : graph::GatherOp::create(builder, loc, from, places, dim, IntegerAttr()).getResult();
   };
-  if (std::optional<int64_t> dim = along(1); dim && first.getDimSize(1) > 1)
-    value = graph::GatherOp::create(
-        builder, loc, value, places(shard, llvm::to_vector(llvm::seq(static_cast<int32_t>(heads))), heads),
-        *dim, IntegerAttr());
-  if (std::optional<int64_t> dim = along(2); dim && first.getDimSize(2) > 1)
-    value = sliced(value, *dim, part * own, own);
-  return value;
+  auto first = [](int64_t count) { return llvm::to_vector(llvm::seq(static_cast<int32_t>(count))); };
+  Shards masks;
+  if (group) {
+    Value own = shape[1] == 1 ? whole : take(whole, 1, places(*group, first(heads), heads));
+    for (int64_t distance = 0; distance < shards; ++distance) {
+      Shards each;
+      for (int64_t row = 0; row < shards; ++row) {
+        int64_t column = (row + shards - distance) % shards;
+        Value some = shape[2] == 1 ? own : sliced(own, 2, row * (allRows / shards), allRows / shards);
+        each.push_back(shape[3] == 1 ? some
+                                     : sliced(some, 3, column * (allColumns / shards), allColumns / shards));
+      }
+      bool isAlike = shape[0] == 1 && shape[2] == 1 && shape[3] == 1;
+      masks.push_back(isAlike ? each[0] : joined(each, 0));
+    }
+    return masks;
+  }
+  int64_t ownRows = allRows / shards, ownColumns = allColumns / shards;
+  for (int64_t row = 0; row < mine; ++row) {
+    Value rows = shape[2] == 1 ? whole : take(whole, 2, places(row, first(ownRows), ownRows));
+    for (int64_t step = 0; step < ranks; ++step)
+      for (int64_t column = 0; column < mine; ++column) {
+        if (shape[3] == 1) {
+          masks.push_back(rows);
+          continue;
+        }
+        // Those of the rank that is `step` places before this one.
+        Value there = places((ranks - step) * mine + column, first(ownColumns), ownColumns);
+        there = graph::RemOp::create(builder, loc, there,
+                                     graph::scalarConstant(builder, loc, builder.getI32Type(), allColumns));
+        masks.push_back(take(rows, 3, there));
+      }
+  }
+  return masks;
 }
 
-void SequenceWriter::writeExchanged(Operation *op) {
+void SequenceWriter::writeMet(Operation *op) {
   auto sequence = cast<SequenceOpInterface>(op);
+  SequenceSoftmax softmax = *sequence.getSoftmax();
+  SmallVector<unsigned> columns = sequence.getColumnOperands();
   RankedTensorType first = typeOf(op->getOperand(0));
-  int64_t heads = first.getDimSize(1) / shards, own = first.getDimSize(2) / shards;
-  Shards rows = exchangeToHeads(values.lookup(op->getOperand(0))), results;
-  llvm::SmallDenseMap<unsigned, SmallVector<Shards>> columns;
-  for (unsigned number : sequence.getColumnOperands())
-    columns[number] = keysOf(op->getOperand(number));
-  for (int64_t shard = 0; shard < mine; ++shard) {
-    Shards parts;
-    for (int64_t part = 0; part < shards; ++part) {
-      SmallVector<Value> operands;
-      for (OpOperand &operand : op->getOpOperands()) {
-        unsigned number = operand.getOperandNumber();
-        auto known = columns.find(number);
-        operands.push_back(number == 0              ? sliced(rows[shard], 2, part * own, own)
-                           : known != columns.end() ? known->second[shard][part]
-                                                    : partOf(operand, shard, part));
-      }
-      Operation *copy = builder.clone(*op);
-      copy->setOperands(operands);
-      for (OpResult result : copy->getResults()) {
-        SmallVector<int64_t> shape(typeOf(result).getShape());
-        unsigned number = op->getNumOperands() + result.getResultNumber();
-        shape[*SequenceRegion::alongFirst(op, number, 1)] = heads;
-        shape[*SequenceRegion::alongFirst(op, number, 2)] = own;
-        result.setType(RankedTensorType::get(shape, typeOf(result).getElementType()));
-      }
-      auto placed = cast<SequenceOpInterface>(copy);
-      placed.placeHeads(op);
-      placed.placeRows(op, part * own, /*step=*/0);
-      parts.push_back(copy->getResult(0));
+  int64_t pairs = first.getDimSize(0) * first.getDimSize(1);
+  bool byHeads = exchanges && first.getDimSize(1) % shards == 0;
+  SmallVector<Shards> operands{values.lookup(op->getOperand(0))};
+  for (unsigned number : columns)
+    operands.push_back(columnsOf(op->getOperand(number), first.getDimSize(1)));
+  if (byHeads)
+    for (Shards &each : operands)
+      each = exchangeToHeads(each);
+  auto attend = [&](ValueRange q, ValueRange k, ValueRange v, ValueRange masks) {
+    SmallVector<Type> types, lses;
+    for (auto [rows, some] : llvm::zip_equal(q, v)) {
+      SmallVector<int64_t> shape(typeOf(rows).getShape());
+      lses.push_back(RankedTensorType::get(ArrayRef(shape).drop_back(), builder.getF32Type()));
+      shape[3] = typeOf(some).getDimSize(3);
+      types.push_back(RankedTensorType::get(shape, typeOf(some).getElementType()));
     }
-    results.push_back(joined(parts, 2));
+    return dist::AttentionOp::create(
+               builder, loc, types, lses, q, k, v, masks, softmax.scale,
+               softmax.causal ? builder.getUnitAttr() : UnitAttr(),
+               byHeads ? builder.getUnitAttr() : UnitAttr(), builder.getI64IntegerAttr(softmax.begin),
+               builder.getI64IntegerAttr(shards), builder.getI64IntegerAttr(pairs), byHeads ? none : axes)
+        .getResult();
+  };
+  if (!byHeads) {
+    values[op->getResult(0)] =
+        Shards(attend(operands[0], operands[1], operands[2], masksOf(op, std::nullopt)));
+    return;
   }
+  Shards results;
+  for (int64_t shard = 0; shard < mine; ++shard)
+    results.push_back(
+        attend(operands[0][shard], operands[1][shard], operands[2][shard], masksOf(op, shard)).front());
   values[op->getResult(0)] = toPositions(results);
 }

@@ -128,11 +128,12 @@ void SequenceRegion::assign(Value value, TimeCut cut) {
 
 LogicalResult SequenceRegion::seed(Operation *op, int64_t dim) {
   int64_t rows = shapeOf(op->getOperand(0))[dim];
-  if (rows % shards)
-    return op->emitError("has ") << rows << " positions, which " << shards
-                                 << " sequence shards (-sp, -sequence-shards) do not divide";
+  if (rows < shards)
+    return op->emitError("has ") << rows << " positions, fewer than the " << shards
+                                 << " sequence shards (-sp, -sequence-shards) that would have them";
   Loops loops = *loopsOf(op);
-  choose(op, loops, loops.dims[0][dim], {dim, 1, 0, rows});
+  // Behind the last position are some that mean nothing, where shards would not be equal.
+  choose(op, loops, loops.dims[0][dim], {dim, 1, 0, int64_t(llvm::alignTo(rows, shards))});
   return success();
 }
 

@@ -10,8 +10,8 @@
 #ifndef DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEREGION_H
 #define DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEREGION_H
 
+#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Graph.h"
-#include "dsopt/Runtime/Grid.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <deque>

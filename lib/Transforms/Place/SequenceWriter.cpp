@@ -171,12 +171,10 @@ std::optional<SharedHeads> SequenceWriter::repeatedHeads(Value value) const {
   return heads && region.cutOf(heads->heads) ? heads : std::nullopt;
 }
 
-/// The same for each shard. Heads that others share travel once, and are repeated where they are read; but
-/// those that would be repeated before an exchange are so here, too: the sums of their gradients are the same
-/// then.
+/// The same for each shard. Heads that others share travel once, and are repeated where they are read.
 SequenceWriter::Shards SequenceWriter::shareGathered(Value value) {
   std::optional<SharedHeads> heads = repeatedHeads(value);
-  if (!heads || (heads->count % shards && heads->count * heads->readers % shards == 0))
+  if (!heads)
     return shareWhole(gather(value), none);
   auto reshape = value.getDefiningOp<graph::ReshapeOp>();
   Shards each = shareWhole(gather(heads->heads), none);
@@ -261,8 +259,8 @@ void SequenceWriter::setPositions(Operation *copy, Operation *whole, int64_t sha
 }
 
 void SequenceWriter::writeCut(Operation *op) {
-  if (exchanges && isa<SequenceOpInterface>(op) && canExchange(op))
-    return writeExchanged(op);
+  if (isa<SequenceOpInterface>(op) && canMeet(op))
+    return writeMet(op);
   SmallVector<Shards> operands =
       llvm::map_to_vector(op->getOpOperands(), [&](OpOperand &operand) { return operandOf(operand); });
   if (region.sums(op))

@@ -38,12 +38,12 @@ private:
   void writeSum(mlir::Operation *op, llvm::ArrayRef<Shards> operands);
   void writeTaken(graph::SliceOp op);
   void writeScattered(mlir::Operation *op);
-  bool canExchange(mlir::Operation *op) const;
-  void writeExchanged(mlir::Operation *op);
-  llvm::SmallVector<Shards> keysOf(mlir::Value value);
+  bool canMeet(mlir::Operation *op) const;
+  void writeMet(mlir::Operation *op);
+  Shards columnsOf(mlir::Value value, int64_t heads);
   Shards exchangeToHeads(const Shards &each);
   Shards toPositions(const Shards &each);
-  mlir::Value partOf(mlir::OpOperand &operand, int64_t shard, int64_t part);
+  Shards masksOf(mlir::Operation *op, std::optional<int64_t> group);
   void writeWhole(mlir::Operation *op);
   Shards operandOf(mlir::OpOperand &operand);
   Shards shareWhole(mlir::Value value, dist::AxesAttr over);
@@ -78,7 +78,7 @@ private:
   const SequenceRegion &region;
   mlir::OpBuilder builder;
   int64_t shards, ranks, mine; ///< in all, and of a rank
-  bool exchanges;              ///< positions for heads, where attention has enough of them
+  bool exchanges;              ///< positions for heads, where attention has enough of them; else along a ring
   Axis axis;                   ///< that ranks of the shards are along
   dist::AxesAttr axes, none;
   mlir::Location loc = builder.getUnknownLoc();

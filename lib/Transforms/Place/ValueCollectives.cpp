@@ -124,5 +124,6 @@ void dsopt::registerValueCollectives(DialectRegistry &registry) {
     dist::AllGatherOp::attachInterface<GatherGradient, NoCost<dist::AllGatherOp>>(*context);
     dist::ReduceScatterOp::attachInterface<ScatterGradient, NoCost<dist::ReduceScatterOp>>(*context);
     dist::AllToAllOp::attachInterface<ExchangeGradient, NoCost<dist::AllToAllOp>>(*context);
+    dist::ShiftOp::attachInterface<NoCost<dist::ShiftOp>>(*context);
   });
 }

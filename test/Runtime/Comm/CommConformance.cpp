@@ -138,6 +138,24 @@ void allToAll(Engine &engine, const Communicator &group, char *arena, int64_t el
   EXPECT(sentOf(engine, TrafficClass::AllToAll) - before == elements * 4 * (group.size() - 1));
 }
 
+/// More than a message takes at once, too: each member has what the one before it had.
+void shift(Engine &engine, const Communicator &group, char *arena, int64_t elements) {
+  Bump bump{arena};
+  float *source = bump.take<float>(elements), *target = bump.take<float>(elements);
+  for (int64_t i = 0; i < elements; ++i)
+    source[i] = valueOf(engine.rank(), i);
+  int64_t before = sentOf(engine, TrafficClass::SequenceParallel), wrong = 0;
+  engine.startShift(1, group, source, target, elements * 4, TrafficClass::SequenceParallel);
+  engine.complete(1);
+  // Complete: the source may change at once.
+  std::memset(source, 0xff, elements * 4);
+  int from = group.ranks[(group.self + group.size() - 1) % group.size()];
+  for (int64_t i = 0; i < elements; ++i)
+    wrong += target[i] != valueOf(from, i);
+  EXPECT(wrong == 0);
+  EXPECT(sentOf(engine, TrafficClass::SequenceParallel) - before == (group.size() > 1 ? elements * 4 : 0));
+}
+
 /// A send meets a receive only if both sides are polled.
 void completeAll(Engine &engine, std::vector<int> slots) {
   while (!slots.empty()) {
@@ -251,6 +269,7 @@ void grid(Engine &engine, char *arena) {
       gather(engine, *group, arena, 64 << round);
       reduce<float>(engine, *group, arena, 64 << round);
       allToAll(engine, *group, arena, 64 << round);
+      shift(engine, *group, arena, 64 << round);
     }
   // Both in flight, begun in another order on every second rank.
   Bump bump{arena};
@@ -328,6 +347,7 @@ int conform(Engine &engine, char *arena, int threads) {
     reduce<uint16_t>(engine, world, arena, elements);
     reduce<_Float16>(engine, world, arena, elements);
     allToAll(engine, world, arena, elements);
+    shift(engine, world, arena, elements);
   }
   ring(engine, arena);
   crossed(engine, arena);

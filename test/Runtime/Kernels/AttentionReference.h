@@ -95,7 +95,9 @@ struct AttentionProblem {
       d.mask_type = c.type == DSOPT_F32 ? DSOPT_BF16 : DSOPT_F32;
     d.causal = c.causal > 0;
     d.begin = c.causal > 1 ? c.causal - kBeginsAt : c.columns - c.rows;
-    d.whole_heads = c.heads;
+    d.key_heads = c.heads;
+    d.pairs = c.batch * c.heads;
+    d.shards = 1;
     d.scale = 0.7 / std::sqrt(static_cast<double>(c.depth));
     std::mt19937 random(5);
     std::normal_distribution<float> normal;

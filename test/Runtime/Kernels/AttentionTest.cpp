@@ -1,6 +1,6 @@
 //===- AttentionTest.cpp - attention against its definition in double ------===//
 
-#include "AttentionReference.h"
+#include "AttentionMeetings.h"
 #include "Kernels/CPU/Runtime.h"
 
 using namespace dsopt::runtime;
@@ -27,10 +27,11 @@ protected:
       return results[index].data() + tensor.offset * bytesOf(d.type);
     };
     std::vector<float> workspace(dsopt_attention_workspace(&d, 0) / 4, NAN);
-    dsopt_rt_attention(&rt, &d, in(q), in(k), in(v), masked, to(out, 0), lse.data(), workspace.data());
+    dsopt_rt_attention(&rt, &d, in(q), in(k), in(v), masked, nullptr, nullptr, to(out, 0), lse.data(),
+                       workspace.data());
     workspace.assign(dsopt_attention_workspace(&d, 1) / 4, NAN);
-    dsopt_rt_attention_grad(&rt, &d, in(q), in(k), in(v), masked, to(out, 0), lse.data(), in(grad),
-                            to(qGrad, 1), to(kGrad, 2), to(vGrad, 3), workspace.data());
+    dsopt_rt_attention_grad(&rt, &d, in(q), in(k), in(v), masked, to(out, 0), lse.data(), in(grad), nullptr,
+                            nullptr, nullptr, to(qGrad, 1), to(kGrad, 2), to(vGrad, 3), workspace.data());
     return results;
   }
 };
@@ -113,4 +114,47 @@ INSTANTIATE_TEST_SUITE_P(F16, Attention,
                                          Case{2, 3, 130, 130, 64, 64, 1, -1, Layout::Packed, DSOPT_F16},
                                          Case{1, 2, 255, 255, 80, 15, 0, 9, Layout::Separate, DSOPT_F16},
                                          Case{1, 9, 100, 300, 64, 64, 1, -1, Layout::Heads, DSOPT_F16}));
+
+class Meet : public testing::TestWithParam<Meeting> {
+protected:
+  Meetings::Results run(bool entries, int threads) {
+    ThreadPool pool(threads, 0, prepareThread);
+    dsopt_rt rt;
+    rt.pool = &pool;
+    auto of = [](const auto &values) { return values.empty() ? nullptr : values.data(); };
+    auto forward = [&](AttentionPart &p) {
+      p.d.threads = threads;
+      rt.sequenceRank = p.rank;
+      std::vector<float> workspace(dsopt_attention_workspace(&p.d, 0) / 4, NAN);
+      dsopt_rt_attention(&rt, &p.d, p.q.data(), p.k.data(), p.v.data(), of(p.mask), of(p.previous),
+                         of(p.previousLse), p.results[0].data(), p.lse.data(), workspace.data());
+    };
+    auto backward = [&](AttentionPart &p) {
+      p.d.threads = threads;
+      rt.sequenceRank = p.rank;
+      std::vector<float> workspace(dsopt_attention_workspace(&p.d, 1) / 4, NAN);
+      dsopt_rt_attention_grad(&rt, &p.d, p.q.data(), p.k.data(), p.v.data(), of(p.mask), p.out.data(),
+                              p.lse.data(), p.grad.data(), of(p.qPrevious), of(p.kPrevious), of(p.vPrevious),
+                              p.results[0].data(), p.results[1].data(), p.results[2].data(),
+                              workspace.data());
+    };
+    return meetings.run(entries, forward, backward);
+  }
+
+  Meetings meetings{GetParam().c, GetParam().shards, GetParam().readers};
+};
+
+TEST_P(Meet, RanksAndEntriesHaveTheSameBits) {
+  meetings.shareHeads();
+  for (size_t level = 0; level < kFeatures.size() && runsHere(level); ++level) {
+    SCOPED_TRACE("instruction set " + std::to_string(level));
+    selectAttention(kFeatures[level]);
+    Meetings::Results ranks = run(/*entries=*/false, 1);
+    ASSERT_NO_FATAL_FAILURE(meetings.expectDefinition(ranks));
+    ASSERT_TRUE(run(/*entries=*/true, 1) == ranks);
+    ASSERT_TRUE(run(/*entries=*/true, 3) == ranks);
+    ASSERT_TRUE(run(/*entries=*/false, 2) == ranks);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Shards, Meet, testing::ValuesIn(meetingCases()));
 } // namespace

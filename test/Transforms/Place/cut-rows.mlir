@@ -112,6 +112,27 @@ module @alike {
 
 // -----
 
+// What is no number does not travel.
+
+// CHECK-LABEL: module @numbers
+// CHECK-NOT: reduce_scatter
+module @numbers {
+  func.func @forward(%p: tensor<2x64xf32>) -> tensor<f32> {
+    %zero = graph.constant dense<0.0> : tensor<f32> {graph.block = 0 : i64}
+    %y = dist.all_reduce %p over [tp] {dist.tensor, graph.block = 0 : i64} : tensor<2x64xf32>
+    %m = graph.less %zero, %y {graph.block = 0 : i64} : (tensor<f32>, tensor<2x64xf32>) -> tensor<2x64xi1>
+    %r = graph.where %m, %y, %zero {graph.block = 0 : i64} : (tensor<2x64xi1>, tensor<2x64xf32>, tensor<f32>) -> tensor<2x64xf32>
+    %n = dist.shared %m over [tp] {dist.tensor, graph.block = 0 : i64} : tensor<2x64xi1> 1
+    %s = dist.shared %r over [tp] {dist.tensor, graph.block = 0 : i64} : tensor<2x64xf32> 1
+    %t = graph.where %n, %s, %zero {graph.block = 0 : i64} : (tensor<2x64xi1>, tensor<2x64xf32>, tensor<f32>) -> tensor<2x64xf32>
+    %l = graph.reduce_sum %t {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<2x64xf32>) -> tensor<f32>
+    %loss = dist.all_reduce %l over [tp] {dist.tensor, graph.block = 0 : i64} : tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
 // What the shards do not divide stays, and so does what would be gathered and added beside: %a is whole, and so
 // would its gradient be.
 

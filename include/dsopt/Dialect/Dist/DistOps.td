@@ -273,4 +273,54 @@ def Dist_AllToAllOp : Dist_ValueOp<"all_to_all", [SameOperandsAndResultType]> {
   let hasVerifier = 1;
 }
 
+def Dist_ShiftOp : Dist_ValueOp<"shift", [SameOperandsAndResultType]> {
+  let summary = "hands a rank's value to the next one along a ring";
+  let description = [{
+    The last rank's goes to the first.
+
+    ```mlir
+    %y = dist.shift %x over [sp] : tensor<2x4x64xf32>
+    ```
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$value, Dist_AxesAttr:$axes);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$value `over` $axes attr-dict `:` type($value)";
+}
+
+class Dist_AttentionBase<string mnemonic> : Dist_ValueOp<mnemonic, [AttrSizedOperandSegments, SameVariadicResultSize]> {
+  dag place = (ins F64Attr:$scale, UnitAttr:$causal, UnitAttr:$entries, I64Attr:$begin, I64Attr:$shards, I64Attr:$pairs,
+                        Dist_AxesAttr:$axes);
+  let assemblyFormat = "operands `over` $axes attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Dist_AttentionOp : Dist_AttentionBase<"attention"> {
+  let summary = "attention of sequence shards, each of which has its rows and its columns";
+  let description = [{
+    There are `shards` of a sequence, the same number on each rank along `axes`, one q, k and v for each; or, with
+    `entries`, one rank has all of them as batch entries, one behind the other. Rows of shard i meet the columns of
+    shards i, i - 1, ..., i + 1 (modulo `shards`) in this order at every degree (ring attention: Liu et al., 2023), and in
+    backward keys of shard j rows of j, j + 1, ..., j - 1. `masks` are of each meeting: by distance with `entries`, else by
+    shard of rows, step of the ring and shard of columns. With `causal` row t of the sequence reads columns 0 to t + `begin`.
+    Each head of k and v may be read by several of q. It is taken apart into `graph.attention_part` and `dist.shift`.
+
+    ```mlir
+    %o, %l = dist.attention %q, %k, %v over [sp] {...} : (tensor<1x4x8x16xf32>, ...) -> (tensor<1x4x8x16xf32>, tensor<1x4x8xf32>)
+    ```
+  }];
+  let arguments = !con((ins Variadic<AnyStaticShapeTensor>:$q, Variadic<AnyStaticShapeTensor>:$k,
+                            Variadic<AnyStaticShapeTensor>:$v, Variadic<AnyStaticShapeTensor>:$masks), place);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$result, Variadic<AnyStaticShapeTensor>:$lse);
+}
+
+def Dist_AttentionGradOp : Dist_AttentionBase<"attention_grad"> {
+  let summary = "the gradients of dist.attention's q, k and v";
+  let arguments = !con((ins Variadic<AnyStaticShapeTensor>:$q, Variadic<AnyStaticShapeTensor>:$k,
+                            Variadic<AnyStaticShapeTensor>:$v, Variadic<AnyStaticShapeTensor>:$masks,
+                            Variadic<AnyStaticShapeTensor>:$result, Variadic<AnyStaticShapeTensor>:$lse,
+                            Variadic<AnyStaticShapeTensor>:$grad), place);
+  let results = (outs Variadic<AnyStaticShapeTensor>:$q_grad, Variadic<AnyStaticShapeTensor>:$k_grad,
+                      Variadic<AnyStaticShapeTensor>:$v_grad);
+}
+
 #endif // DSOPT_DIALECT_DIST_DISTOPS

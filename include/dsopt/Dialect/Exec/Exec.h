@@ -71,6 +71,7 @@ struct MovedBytes {
   std::optional<Traffic> traffic = {}; ///< as what a sender counts them
   std::optional<int64_t> logical = {}; ///< bytes that compressed ones stand for
   bool apart = false;                  ///< each other member is sent a part of its own
+  bool toNext = false;                 ///< of a collective: one other member is sent any
 };
 } // namespace dsopt::exec
 

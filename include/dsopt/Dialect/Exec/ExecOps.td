@@ -18,6 +18,7 @@ include "mlir/IR/OpAsmInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dsopt/Dialect/Exec/ActionInterfaces.td"
+include "dsopt/Interfaces/AttentionPart.td"
 
 def Exec_Event : TypeDef<Exec_Dialect, "Event"> {
   let mnemonic = "event";
@@ -327,6 +328,16 @@ def Exec_AllToAllOp : Exec_Collective<"all_to_all"> {
   }];
   let hasVerifier = 1;
 }
+def Exec_ShiftOp : Exec_Collective<"shift"> {
+  let summary = "`bytes` from each member to the next one, from the last to the first";
+  let description = [{`source` and `target` are of different buffers. `traffic` is tensor_parallel or sequence_parallel.}];
+  let arguments = (ins Exec_RefAttr:$source, Exec_RefAttr:$target, I64Attr:$bytes, Exec_Traffic:$traffic,
+                       I64Attr:$order, FlatSymbolRefAttr:$communicator, FlatSymbolRefAttr:$stream);
+  let assemblyFormat = [{
+    custom<Ref>($source) `to` custom<Ref>($target) `bytes` $bytes $traffic `order` $order `over` $communicator `on` $stream attr-dict
+  }];
+  let hasVerifier = 1;
+}
 def Exec_AddOp : Exec_Action<"add"> {
   let summary = "target += source, in fp32 and rounded to the type: one edge of a reduction tree on this rank";
   let arguments = (ins Exec_RefAttr:$target, Exec_RefAttr:$source, I64Attr:$elements, TypeAttr:$type, FlatSymbolRefAttr:$stream);
@@ -552,7 +563,7 @@ def Exec_AttentionOp : Exec_Op<"attention"> {
   let description = [{`workspace` is scratch for `threads` threads (Runtime/Attention.h).}];
   let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result,
                        AnyMemRef:$lse, AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$begin,
-                       OptionalAttr<I64Attr>:$step, OptionalAttr<I64Attr>:$whole_heads, I64Attr:$threads);
+                       OptionalAttr<I64Attr>:$step, I64Attr:$threads);
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
 def Exec_AttentionGradOp : Exec_Op<"attention_grad"> {
@@ -560,7 +571,23 @@ def Exec_AttentionGradOp : Exec_Op<"attention_grad"> {
   let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result,
                        AnyMemRef:$lse, AnyMemRef:$grad, AnyMemRef:$q_grad, AnyMemRef:$k_grad, AnyMemRef:$v_grad,
                        AnyMemRef:$workspace, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$begin,
-                       OptionalAttr<I64Attr>:$step, OptionalAttr<I64Attr>:$whole_heads, I64Attr:$threads);
+                       OptionalAttr<I64Attr>:$step, I64Attr:$threads);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
+def Exec_AttentionPartOp : Exec_Op<"attention_part", [AttrSizedOperandSegments]> {
+  let summary = "graph.attention_part by tiles, with the same freedom of strides";
+  let arguments = !con((ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, Optional<AnyMemRef>:$previous,
+                            Optional<AnyMemRef>:$previous_lse, AnyMemRef:$result, AnyMemRef:$lse, AnyMemRef:$workspace),
+                       Dsopt_AttentionPlace, (ins I64Attr:$threads));
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
+def Exec_AttentionPartGradOp : Exec_Op<"attention_part_grad", [AttrSizedOperandSegments]> {
+  let summary = "graph.attention_part_grad by tiles, with the same freedom of strides";
+  let arguments = !con((ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, Optional<AnyMemRef>:$mask, AnyMemRef:$result, AnyMemRef:$lse,
+                            AnyMemRef:$grad, Optional<AnyMemRef>:$q_previous, Optional<AnyMemRef>:$k_previous,
+                            Optional<AnyMemRef>:$v_previous, AnyMemRef:$q_grad, AnyMemRef:$k_grad, AnyMemRef:$v_grad,
+                            AnyMemRef:$workspace),
+                       Dsopt_AttentionPlace, (ins I64Attr:$threads));
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
 def Exec_LinearNllOp : Exec_Op<"linear_nll", [AttrSizedOperandSegments]> {

@@ -9,6 +9,7 @@
 #define DSOPT_DIALECT_GRAPH_GRAPHROUTINEOPS
 
 include "dsopt/Dialect/Graph/GraphBase.td"
+include "dsopt/Interfaces/AttentionPart.td"
 
 class Graph_RoutineOp<string mnemonic, list<Trait> traits = []> : Graph_Op<mnemonic, !listconcat([Pure], traits)> {
   let hasVerifier = 1;
@@ -50,15 +51,14 @@ def Graph_AttentionOp : Graph_RoutineOp<"attention"> {
     `q` is `[batch, heads, T, D]`, `k` `[batch, heads, S, D]`, `v` `[batch, heads,
     S, E]`; `mask`, if there is one, is added to the scores and broadcasts to
     `[batch, heads, T, S]`; with `causal` row t reads columns 0 to t + S - T alone. Where rows are part of a
-    sequence, `begin` is the first one's column instead, and `step` further on for each rank along sp. Where heads
-    are some of them, there are `whole_heads`: work is cut as for all.
+    sequence, `begin` is the first one's column instead, and `step` further on for each rank along sp.
     `result` is `[batch, heads, T, E]`; `lse` `[batch, heads, T]` is the logarithm
     of each row's sum of exponentials, in fp32; backward reads it. A row that reads no
     column at all (or nothing but -inf) is NaN, as with the parts.
   }];
   let arguments = (ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v,
                        Optional<Graph_FloatTensor>:$mask, F64Attr:$scale, UnitAttr:$causal,
-                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$step, OptionalAttr<I64Attr>:$whole_heads);
+                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$step);
   let results = (outs Graph_FloatTensor:$result, Graph_FloatTensor:$lse);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
@@ -72,7 +72,42 @@ def Graph_AttentionGradOp : Graph_RoutineOp<"attention_grad"> {
   let arguments = (ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v,
                        Optional<Graph_FloatTensor>:$mask, Graph_FloatTensor:$result, Graph_FloatTensor:$lse,
                        Graph_FloatTensor:$grad, F64Attr:$scale, UnitAttr:$causal,
-                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$step, OptionalAttr<I64Attr>:$whole_heads);
+                       OptionalAttr<I64Attr>:$begin, OptionalAttr<I64Attr>:$step);
+  let results = (outs Graph_FloatTensor:$q_grad, Graph_FloatTensor:$k_grad, Graph_FloatTensor:$v_grad);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Graph_AttentionPartOp : Graph_RoutineOp<"attention_part", [AttrSizedOperandSegments]> {
+  let summary = "attention of rows to some of their columns, behind what they have read before";
+  let description = [{
+    As `graph.attention`, for rows of one of `shards` sequence shards and columns of another, which is
+    `distance` before it (the last one lies before the first). The shard of rows is numbered by the rank's place
+    along sp, or, with `entries`, batch entries are of all shards, one behind the other, and those of k and v, too.
+    Of shards numbered 0 row t reads columns 0 to t + `begin` (with `causal`); `row_step` is added for each further
+    number, `column_step` taken away for each further one of columns. k and v have all heads of q, or each is
+    read by several. The result is of these columns and of those that `previous` is of, whose lse is
+    `previous_lse`: both weighted by their sums of exponentials. It is fp32 where it is `partial`. Work is cut as for
+    `pairs` of a batch entry and a head.
+  }];
+  let arguments = !con((ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v,
+                            Optional<Graph_FloatTensor>:$mask, Optional<Graph_FloatTensor>:$previous,
+                            Optional<Graph_FloatTensor>:$previous_lse), Dsopt_AttentionPlace, (ins UnitAttr:$partial));
+  let results = (outs Graph_FloatTensor:$result, Graph_FloatTensor:$lse);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Graph_AttentionPartGradOp : Graph_RoutineOp<"attention_part_grad", [AttrSizedOperandSegments]> {
+  let summary = "what rows and columns of two sequence shards give to the gradients of q, k and v";
+  let description = [{
+    `result` and `lse` are those of all columns that the rows read. What `q_previous`, `k_previous` and
+    `v_previous` are is added. The gradient of q is fp32 where it is `q_partial`, those of k and v are where they are
+    `column_partial`.
+  }];
+  let arguments = !con((ins Graph_FloatTensor:$q, Graph_FloatTensor:$k, Graph_FloatTensor:$v,
+                            Optional<Graph_FloatTensor>:$mask, Graph_FloatTensor:$result, Graph_FloatTensor:$lse,
+                            Graph_FloatTensor:$grad, Optional<Graph_FloatTensor>:$q_previous,
+                            Optional<Graph_FloatTensor>:$k_previous, Optional<Graph_FloatTensor>:$v_previous),
+                       Dsopt_AttentionPlace, (ins UnitAttr:$q_partial, UnitAttr:$column_partial));
   let results = (outs Graph_FloatTensor:$q_grad, Graph_FloatTensor:$k_grad, Graph_FloatTensor:$v_grad);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }

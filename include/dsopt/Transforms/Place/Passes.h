@@ -18,6 +18,8 @@ namespace dsopt {
 
 /// Attaches what passes ask of collectives on values: gradients and costs.
 void registerValueCollectives(mlir::DialectRegistry &registry);
+/// Attaches dist.attention's gradient, and what it is made of.
+void registerSequenceAttention(mlir::DialectRegistry &registry);
 } // namespace dsopt
 
 #endif // DSOPT_TRANSFORMS_PLACE_PASSES_H

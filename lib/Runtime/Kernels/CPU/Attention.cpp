@@ -36,20 +36,31 @@ static const AttentionKernels &kernelsOf(const dsopt_attention &d) {
 /// The descriptor as this rank's rows have it.
 static dsopt_attention placed(const dsopt_rt &rt, const dsopt_attention &d) {
   dsopt_attention own = d;
-  own.begin += own.step * rt.sequenceRank;
-  own.step = 0;
+  if (!d.entries) {
+    own.begin = dsopt_attention_begin(&d, rt.sequenceRank);
+    own.row_step = own.column_step = 0;
+  }
   return own;
 }
 
 extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *whole, const void *q, const void *k,
-                                   const void *v, const void *mask, void *out, float *lse, void *workspace) {
+                                   const void *v, const void *mask, const float *previous,
+                                   const float *previous_lse, void *out, float *lse, void *workspace) {
   CallTimer timer(rt->profile);
   const dsopt_attention own = placed(*rt, *whole), *d = &own;
+  AttentionTensors tensors{};
+  tensors.q = q;
+  tensors.k = k;
+  tensors.v = v;
+  tensors.mask = mask;
+  tensors.previous = previous;
+  tensors.previousLse = previous_lse;
+  tensors.out = out;
+  tensors.lse = lse;
   if (rt->device) {
-    rt->device->attention(*d, q, k, v, mask, out, lse, workspace);
+    rt->device->attention(*d, tensors);
     return;
   }
-  AttentionTensors tensors{q, k, v, mask, out, lse, nullptr, nullptr, nullptr, nullptr};
   auto *scratch = static_cast<float *>(workspace);
   int64_t size = dsopt_attention_scratch(d, 0), pairs = d->batch * d->heads;
   // What a row's result is does not depend on the rows that share a unit with it.
@@ -67,29 +78,58 @@ extern "C" void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *whole, c
 
 extern "C" void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *whole, const void *q,
                                         const void *k, const void *v, const void *mask, const void *out,
-                                        const float *lse, const void *grad, void *q_grad, void *k_grad,
-                                        void *v_grad, void *workspace) {
+                                        const float *lse, const void *grad, const float *q_previous,
+                                        const float *k_previous, const float *v_previous, void *q_grad,
+                                        void *k_grad, void *v_grad, void *workspace) {
   CallTimer timer(rt->profile);
   const dsopt_attention own = placed(*rt, *whole), *d = &own;
+  AttentionTensors tensors{q,
+                           k,
+                           v,
+                           mask,
+                           nullptr,
+                           nullptr,
+                           const_cast<void *>(out),
+                           const_cast<float *>(lse),
+                           grad,
+                           q_previous,
+                           k_previous,
+                           v_previous,
+                           q_grad,
+                           k_grad,
+                           v_grad};
   if (rt->device) {
-    rt->device->attentionGrad(*d, q, k, v, mask, out, lse, grad, q_grad, k_grad, v_grad, workspace);
+    rt->device->attentionGrad(*d, tensors, workspace);
     return;
   }
-  AttentionTensors tensors{q,    k,      v,      mask,  const_cast<void *>(out), const_cast<float *>(lse),
-                           grad, q_grad, k_grad, v_grad};
   int64_t size = dsopt_attention_scratch(d, 1), sum = dsopt_attention_sum(d);
-  auto *scratch = static_cast<float *>(workspace), *sums = scratch + d->threads * size;
+  int64_t shared = dsopt_attention_shared(d), readers = d->heads / d->key_heads;
+  auto *scratch = static_cast<float *>(workspace), *kept = scratch + d->threads * size,
+       *sums = kept + d->threads * shared;
   int64_t pairs = d->batch * d->heads, chunks = dsopt_attention_chunks(d);
   int64_t blocks = (d->columns + DSOPT_ATTENTION_GRAD_COLUMNS - 1) / DSOPT_ATTENTION_GRAD_COLUMNS;
-  rt->pool->forEach(pairs * chunks, 1, [&](int64_t unit, int thread) {
-    int64_t pair = unit / chunks, chunk = unit % chunks;
+  rt->pool->forEach(d->batch * d->key_heads * chunks, 1, [&](int64_t unit, int thread) {
+    int64_t columns = unit / chunks, chunk = unit % chunks, columnBatch = columns / d->key_heads;
     int64_t first = blocks * chunk / chunks * DSOPT_ATTENTION_GRAD_COLUMNS;
     int64_t last = std::min(blocks * (chunk + 1) / chunks * DSOPT_ATTENTION_GRAD_COLUMNS, d->columns);
-    float *result = sums + (chunks > 1 ? unit : thread) * sum;
-    kernelsOf(*d).backward(*d, tensors, pair / d->heads, pair % d->heads, first, last, result,
-                           scratch + thread * size);
-    if (chunks == 1)
-      kernelsOf(*d).store(*d, tensors, pair / d->heads, pair % d->heads, 0, d->rows, result, 1, sum);
+    int64_t batch = dsopt_attention_rows_of(d, columnBatch);
+    auto from = [&](const float *previous, int64_t width) {
+      return previous ? previous + columns * d->columns * width : nullptr;
+    };
+    AttentionSums parts{from(k_previous, d->depth), from(v_previous, d->width), nullptr, nullptr};
+    float *keys = kept + thread * shared, *values = keys + d->columns * d->depth;
+    // Heads that read the same columns add to them one after the other.
+    for (int64_t reader = 0; reader < readers; ++reader) {
+      int64_t head = columns % d->key_heads * readers + reader, pair = batch * d->heads + head;
+      parts.kTo = reader + 1 < readers ? keys : nullptr;
+      parts.vTo = reader + 1 < readers ? values : nullptr;
+      float *result = sums + (chunks > 1 ? pair * chunks + chunk : thread) * sum;
+      kernelsOf(*d).backward(*d, tensors, batch, head, first, last, parts, result, scratch + thread * size);
+      if (chunks == 1)
+        kernelsOf(*d).store(*d, tensors, batch, head, 0, d->rows, result, 1, sum);
+      parts.kFrom = keys;
+      parts.vFrom = values;
+    }
   });
   if (chunks == 1)
     return;

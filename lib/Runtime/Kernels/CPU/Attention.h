@@ -8,17 +8,16 @@
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CPU_ATTENTION_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CPU_ATTENTION_H
 
+#include "Kernels/AttentionTensors.h"
 #include "dsopt/Runtime/ABI.h"
 
 namespace dsopt::runtime {
 
-/// The tensors of one call; those of the gradient are null forward.
-struct AttentionTensors {
-  const void *q, *k, *v, *mask;
-  void *out;
-  float *lse;
-  const void *grad;
-  void *qGrad, *kGrad, *vGrad;
+/// Sums of a batch entry's and a head's gradients of k and v, all its columns: what they begin with (null:
+/// nothing) and where they are left (null: they are stored, as gradients are).
+struct AttentionSums {
+  const float *kFrom, *vFrom;
+  float *kTo, *vTo;
 };
 
 /// The routines of one instruction set.
@@ -26,10 +25,10 @@ struct AttentionKernels {
   /// Rows [first, last) of one batch entry and head; `first` is a multiple of the block.
   void (*forward)(const dsopt_attention &d, const AttentionTensors &t, int64_t batch, int64_t head,
                   int64_t first, int64_t last, float *scratch);
-  /// What columns [first, last) of one batch entry and head contribute: their gradients of k and v are
-  /// stored, that of q is left in `sum` (rows x padded depth).
+  /// What columns [first, last) of one batch entry of rows, and one head, contribute: to the gradients of k
+  /// and v, as `columns` say, and that of q, which is left in `sum` (rows x padded depth).
   void (*backward)(const dsopt_attention &d, const AttentionTensors &t, int64_t batch, int64_t head,
-                   int64_t first, int64_t last, float *sum, float *scratch);
+                   int64_t first, int64_t last, const AttentionSums &columns, float *sum, float *scratch);
   /// Stores rows [first, last) of q's gradient: `count` sums, `stride` floats apart, added in order.
   void (*store)(const dsopt_attention &d, const AttentionTensors &t, int64_t batch, int64_t head,
                 int64_t first, int64_t last, float *sums, int64_t count, int64_t stride);

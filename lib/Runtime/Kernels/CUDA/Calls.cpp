@@ -79,14 +79,11 @@ void Calls::ctcGrad(const dsopt_ctc &ctc, const float *logs, const int64_t *targ
 void Calls::accumulate(int64_t elements, const float *value, void *gradient, int64_t type, bool accumulate) {
   cuda::accumulate(device, stream, elements, value, gradient, type, accumulate);
 }
-void Calls::attention(const dsopt_attention &d, const void *q, const void *k, const void *v, const void *mask,
-                      void *out, float *lse, void *) {
-  cuda::attention(device, stream, d, q, k, v, mask, out, lse);
+void Calls::attention(const dsopt_attention &d, const AttentionTensors &tensors) {
+  cuda::attention(device, stream, d, tensors);
 }
-void Calls::attentionGrad(const dsopt_attention &d, const void *q, const void *k, const void *v,
-                          const void *mask, const void *out, const float *lse, const void *grad, void *qGrad,
-                          void *kGrad, void *vGrad, void *workspace) {
-  cuda::attentionGrad(device, stream, d, q, k, v, mask, out, lse, grad, qGrad, kGrad, vGrad, workspace);
+void Calls::attentionGrad(const dsopt_attention &d, const AttentionTensors &tensors, void *workspace) {
+  cuda::attentionGrad(device, stream, d, tensors, workspace);
 }
 
 } // namespace dsopt::runtime::cuda

@@ -52,11 +52,8 @@ public:
                const int64_t *targetLengths, const float *grad, void *workspace, float *gradient) override;
   void accumulate(int64_t elements, const float *value, void *gradient, int64_t type,
                   bool accumulate) override;
-  void attention(const dsopt_attention &d, const void *q, const void *k, const void *v, const void *mask,
-                 void *out, float *lse, void *workspace) override;
-  void attentionGrad(const dsopt_attention &d, const void *q, const void *k, const void *v, const void *mask,
-                     const void *out, const float *lse, const void *grad, void *qGrad, void *kGrad,
-                     void *vGrad, void *workspace) override;
+  void attention(const dsopt_attention &d, const AttentionTensors &tensors) override;
+  void attentionGrad(const dsopt_attention &d, const AttentionTensors &tensors, void *workspace) override;
 
 private:
   Device &device;

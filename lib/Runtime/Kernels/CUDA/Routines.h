@@ -10,6 +10,7 @@
 #ifndef DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H
 #define DSOPT_LIB_RUNTIME_KERNELS_CUDA_ROUTINES_H
 
+#include "Kernels/AttentionTensors.h"
 #include "Kernels/CUDA/Driver.h"
 #include "Kernels/CUDA/SquarePiece.h"
 #include "dsopt/Runtime/DeviceWorkspaces.h"
@@ -73,12 +74,11 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
                bool accumulateWeight, bool accumulateBias);
 
 /// dsopt_rt_attention; takes no scratch.
-void attention(Device &device, StreamHandle stream, const dsopt_attention &d, const void *q, const void *k,
-               const void *v, const void *mask, void *out, float *lse);
+void attention(Device &device, StreamHandle stream, const dsopt_attention &d,
+               const AttentionTensors &tensors);
 /// dsopt_rt_attention_grad.
-void attentionGrad(Device &device, StreamHandle stream, const dsopt_attention &d, const void *q,
-                   const void *k, const void *v, const void *mask, const void *out, const float *lse,
-                   const void *grad, void *qGrad, void *kGrad, void *vGrad, void *workspace);
+void attentionGrad(Device &device, StreamHandle stream, const dsopt_attention &d,
+                   const AttentionTensors &tensors, void *workspace);
 
 /// dsopt_rt_ctc and dsopt_rt_ctc_grad.
 void ctc(Device &device, StreamHandle stream, const dsopt_ctc &ctc, const float *logs, const int64_t *targets,

@@ -1,6 +1,6 @@
 //===- AttentionTest.cpp - attention on a device against its definition ----===//
 
-#include "../AttentionReference.h"
+#include "../AttentionMeetings.h"
 #include "OnDevice.h"
 
 namespace dsopt::runtime::cuda {
@@ -26,10 +26,19 @@ protected:
     uint8_t *qThere = in(q), *kThere = in(k), *vThere = in(v), *gradThere = in(grad), *outThere = to(out);
     void *maskThere = mask.empty() ? nullptr : upload(maskBytes);
     auto *lseThere = room<float>(wantLse.size() * 4);
-    cuda::attention(device, stream, d, qThere, kThere, vThere, maskThere, outThere, lseThere);
-    uint8_t *qResult = to(qGrad), *kResult = to(kGrad), *vResult = to(vGrad);
-    attentionGrad(device, stream, d, qThere, kThere, vThere, maskThere, outThere, lseThere, gradThere,
-                  qResult, kResult, vResult, room(dsopt_device_attention_workspace(&d, 1)));
+    AttentionTensors tensors{};
+    tensors.q = qThere;
+    tensors.k = kThere;
+    tensors.v = vThere;
+    tensors.mask = maskThere;
+    tensors.out = outThere;
+    tensors.lse = lseThere;
+    cuda::attention(device, stream, d, tensors);
+    tensors.grad = gradThere;
+    tensors.qGrad = to(qGrad);
+    tensors.kGrad = to(kGrad);
+    tensors.vGrad = to(vGrad);
+    attentionGrad(device, stream, d, tensors, room(dsopt_device_attention_workspace(&d, 1)));
     lse = download(lseThere, wantLse.size());
     const Tensor *tensors[] = {&out, &qGrad, &kGrad, &vGrad};
     std::vector<std::vector<uint8_t>> bytes;
@@ -75,6 +84,73 @@ std::vector<Case> allCases() {
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(Cases, Attention, testing::ValuesIn(allCases()));
+
+class Meet : public OnDevice, public testing::WithParamInterface<Meeting> {
+protected:
+  template <typename T> T *there(const std::vector<T> &values) {
+    return values.empty() ? nullptr : upload(values);
+  }
+  /// As what calls the routines places them.
+  static dsopt_attention placed(const AttentionPart &part) {
+    dsopt_attention d = part.d;
+    if (!d.entries) {
+      d.begin = dsopt_attention_begin(&d, part.rank);
+      d.row_step = d.column_step = 0;
+    }
+    return d;
+  }
+  AttentionTensors tensorsOf(const AttentionPart &part) {
+    AttentionTensors tensors{};
+    tensors.q = there(part.q);
+    tensors.k = there(part.k);
+    tensors.v = there(part.v);
+    tensors.mask = there(part.mask);
+    return tensors;
+  }
+  Meetings::Results run(bool entries) {
+    auto forward = [&](AttentionPart &part) {
+      AttentionTensors tensors = tensorsOf(part);
+      tensors.previous = there(part.previous);
+      tensors.previousLse = there(part.previousLse);
+      auto *out = upload(part.results[0]);
+      tensors.out = out;
+      tensors.lse = upload(part.lse);
+      cuda::attention(device, stream, placed(part), tensors);
+      part.results[0] = download(out, part.results[0].size());
+      part.lse = download(tensors.lse, part.lse.size());
+    };
+    auto backward = [&](AttentionPart &part) {
+      AttentionTensors tensors = tensorsOf(part);
+      tensors.out = there(part.out);
+      tensors.lse = there(part.lse);
+      tensors.grad = there(part.grad);
+      tensors.qPrevious = there(part.qPrevious);
+      tensors.kPrevious = there(part.kPrevious);
+      tensors.vPrevious = there(part.vPrevious);
+      uint8_t *grads[3];
+      for (int i = 0; i < 3; ++i)
+        grads[i] = upload(part.results[i]);
+      tensors.qGrad = grads[0];
+      tensors.kGrad = grads[1];
+      tensors.vGrad = grads[2];
+      attentionGrad(device, stream, placed(part), tensors,
+                    room(dsopt_device_attention_workspace(&part.d, 1)));
+      for (int i = 0; i < 3; ++i)
+        part.results[i] = download(grads[i], part.results[i].size());
+    };
+    return meetings.run(entries, forward, backward);
+  }
+
+  Meetings meetings{GetParam().c, GetParam().shards, GetParam().readers};
+};
+
+TEST_P(Meet, RanksAndEntriesHaveTheSameBits) {
+  meetings.shareHeads();
+  Meetings::Results ranks = run(/*entries=*/false);
+  ASSERT_NO_FATAL_FAILURE(meetings.expectDefinition(ranks));
+  ASSERT_TRUE(run(/*entries=*/true) == ranks);
+}
+INSTANTIATE_TEST_SUITE_P(Shards, Meet, testing::ValuesIn(meetingCases()));
 } // namespace
 
 } // namespace dsopt::runtime::cuda

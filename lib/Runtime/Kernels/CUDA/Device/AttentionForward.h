@@ -12,15 +12,16 @@
 #include "AttentionMatrices.h"
 
 template <typename T, int size>
-DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T *v, const void *mask, T *out,
-                      float *lse) {
+DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T *v, const void *mask,
+                      const float *previous, const float *previousLse, T *out, float *lse) {
   SHARED static Matrix<kTile, size> keyRoom, valueRoom;
   constexpr int kSteps = size / 16, kTiles = kTile / 8;
-  Place place = placeOf<2>(d, (d.rows + kTile - 1) / kTile, d.width, d.causal);
+  Place place = placeOf<2>(d, d.heads, (d.rows + kTile - 1) / kTile, d.width, d.causal);
+  int64_t columnBatch = dsopt_attention_columns_of(&d, place.batch), ofKeys = keyHead(d, place.head);
   auto queries = rowsOf(q, d.q, place.batch, place.head, d.rows);
-  auto keys = rowsOf(k, d.k, place.batch, place.head, d.columns);
-  auto values = rowsOf(v, d.v, place.batch, place.head, d.columns);
-  Scores scores(d, mask, place);
+  auto keys = rowsOf(k, d.k, columnBatch, ofKeys, d.columns);
+  auto values = rowsOf(v, d.v, columnBatch, ofKeys, d.columns);
+  Scores scores(d, mask, place.batch, place.head);
   int64_t firstRow = place.tile, own = firstRow + warpX() * kWarpRows, row = own + laneX() / 4;
   Left left[kSteps];
   fill(keyRoom, queries, firstRow, d.depth);
@@ -68,18 +69,28 @@ DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T 
     }
     addWeighted<T>(sums, s, valueRoom);
   }
-  const float factors[2] = {1 / total[0], 1 / total[1]};
-  for (int half = 0; half < 2; ++half)
-    if (laneX() % 4 == 0 && row + 8 * half < d.rows)
-      lse[place.pair * d.rows + row + 8 * half] = (most[half] + log2(total[half])) * kLn2;
-  storeRows(sums, factors, rowsOf(out, d.out, place.batch, place.head, d.rows), own, d.width);
+  float factors[2] = {1 / total[0], 1 / total[1]}, kept[2] = {};
+  for (int half = 0; half < 2; ++half) {
+    int64_t at = place.pair * d.rows + row + 8 * half;
+    if (row + 8 * half >= d.rows)
+      continue;
+    float all = (most[half] + log2(total[half])) * kLn2;
+    if (previous)
+      join(previousLse[at], total[half], all, kept[half], factors[half]);
+    if (laneX() % 4 == 0)
+      lse[at] = all;
+  }
+  storeRows(sums, factors, kept,
+            targetOf(out, d.partial, d.out, place.batch, place.head, d.heads, d.rows, previous, d.width),
+            own);
 }
 
 #define ATTENTION(T, size)                                                                                   \
   KERNEL(kMatrixThreads)                                                                                     \
   void dsopt_attention_matrix_##T##_##size(dsopt_attention d, const T *q, const T *k, const T *v,            \
-                                           const void *mask, T *out, float *lse) {                           \
-    attention<T, size>(d, q, k, v, mask, out, lse);                                                          \
+                                           const void *mask, const float *previous,                          \
+                                           const float *previousLse, T *out, float *lse) {                   \
+    attention<T, size>(d, q, k, v, mask, previous, previousLse, out, lse);                                   \
   }
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_DEVICE_ATTENTIONFORWARD_H

@@ -142,7 +142,8 @@ DEVICE Line lineOfRow(const Scores &scores, int64_t row, int64_t column) {
 /// Of a column, from a row on.
 DEVICE Line lineOfColumn(const Scores &scores, int64_t column, int64_t row) {
   const dsopt_attention &d = scores.d;
-  return {d.causal ? asOffset(column - d.begin - row) : 0, column < d.columns ? asOffset(d.rows - row) : 0,
+  return {d.causal ? asOffset(column - scores.begin - row) : 0,
+          column < d.columns ? asOffset(d.rows - row) : 0,
           scores.maskBase + row * d.mask[2] + column * d.mask[3], d.mask[2]};
 }
 template <int tiles, typename Mask>
@@ -178,11 +179,12 @@ template <int tiles> DEVICE void score(Sums (&s)[tiles], int half, const Scores 
   }
 }
 
-/// Stores the warp's 16 rows from `first` on, times a factor for each of the lane's two.
+/// Stores the warp's 16 rows from `first` on, times a factor for each of the lane's two, beside what is kept.
 template <int tiles, typename T>
-DEVICE void storeRows(const Sums (&c)[tiles], const float (&factors)[2], const Rows<T> &to, int64_t first,
-                      int64_t width) {
-  bool isPaired = ((reinterpret_cast<uint64_t>(to.values) | static_cast<uint64_t>(to.stride * 2)) & 3) == 0;
+DEVICE void storeRows(const Sums (&c)[tiles], const float (&factors)[2], const float (&kept)[2],
+                      const Target<T> &to, int64_t first) {
+  bool isPaired = !to.wide && !to.previous &&
+                  ((reinterpret_cast<uint64_t>(to.narrow) | static_cast<uint64_t>(to.stride * 2)) & 3) == 0;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     int64_t row = first + laneX() / 4 + half * 8;
@@ -191,15 +193,14 @@ DEVICE void storeRows(const Sums (&c)[tiles], const float (&factors)[2], const R
 #pragma unroll
     for (int tile = 0; tile < tiles; ++tile) {
       int64_t at = tile * 8 + laneX() % 4 * 2;
-      T *target = to.values + row * to.stride + at;
       float low = c[tile][2 * half] * factors[half], high = c[tile][2 * half + 1] * factors[half];
-      if (isPaired && at + 1 < width) {
-        *reinterpret_cast<uint32_t *>(target) = pairOf<T>(low, high);
+      if (isPaired && at + 1 < to.width) {
+        *reinterpret_cast<uint32_t *>(to.narrow + row * to.stride + at) = pairOf<T>(low, high);
       } else {
-        if (at < width)
-          store(low, target[0]);
-        if (at + 1 < width)
-          store(high, target[1]);
+        if (at < to.width)
+          to.put(low, kept[half], row, at);
+        if (at + 1 < to.width)
+          to.put(high, kept[half], row, at + 1);
       }
     }
   }

@@ -34,15 +34,17 @@ DEVICE void weigh(const Scores &scores, Elements &s, Elements &g, const float *l
 
 template <typename T, int chunks>
 DEVICE void gradientOfRows(const dsopt_attention &d, const T *q, const T *k, const T *v, const void *mask,
-                           const float *lse, const float *dot, const T *grad, T *qGrad) {
+                           const float *lse, const float *dot, const T *grad, const float *previous,
+                           T *qGrad) {
   SHARED static Operands room;
   SHARED static TileRoom tile; // by column, then by row
-  Place place = placeOf<chunks>(d, (d.rows + kTile - 1) / kTile, d.depth, d.causal);
+  Place place = placeOf<chunks>(d, d.heads, (d.rows + kTile - 1) / kTile, d.depth, d.causal);
+  int64_t columnBatch = dsopt_attention_columns_of(&d, place.batch), ofKeys = keyHead(d, place.head);
   auto queries = rowsOf(q, d.q, place.batch, place.head, d.rows);
-  auto keys = rowsOf(k, d.k, place.batch, place.head, d.columns);
-  auto values = rowsOf(v, d.v, place.batch, place.head, d.columns);
+  auto keys = rowsOf(k, d.k, columnBatch, ofKeys, d.columns);
+  auto values = rowsOf(v, d.v, columnBatch, ofKeys, d.columns);
   auto gradients = rowsOf(grad, d.grad, place.batch, place.head, d.rows);
-  Scores scores(d, mask, place);
+  Scores scores(d, mask, place.batch, place.head);
   Elements sums[chunks] = {};
   int64_t firstRow = place.tile, end = scores.limit(least(firstRow + kTile, d.rows) - 1);
   for (int64_t first = 0; first < end; first += kTile) {
@@ -56,59 +58,70 @@ DEVICE void gradientOfRows(const dsopt_attention &d, const T *q, const T *k, con
           Float4{g[0][j], g[1][j], g[2][j], g[3][j]};
     addProducts<chunks, T>(sums, tile, keys, first, place.column, d.depth, room);
   }
-  const float factors[kEach] = {1, 1, 1, 1};
-  storeTile(sums, factors, rowsOf(qGrad, d.q_grad, place.batch, place.head, d.rows), firstRow, place.column,
-            d.depth);
+  const float ones[kEach] = {1, 1, 1, 1};
+  storeTile(
+      sums, ones, ones,
+      targetOf(qGrad, d.q_partial, d.q_grad, place.batch, place.head, d.heads, d.rows, previous, d.depth),
+      firstRow, place.column);
 }
 
 template <typename T, int chunks>
 DEVICE void gradientOfColumns(const dsopt_attention &d, const T *q, const T *k, const T *v, const void *mask,
-                              const float *lse, const float *dot, const T *grad, T *kGrad, T *vGrad) {
+                              const float *lse, const float *dot, const T *grad, const float *kPrevious,
+                              const float *vPrevious, T *kGrad, T *vGrad) {
   SHARED static Operands room;
   SHARED static TileRoom weights, tile; // by row, then by column
-  Place place = placeOf<chunks>(d, (d.columns + kTile - 1) / kTile, most(d.depth, d.width), false);
-  auto queries = rowsOf(q, d.q, place.batch, place.head, d.rows);
+  Place place =
+      placeOf<chunks>(d, d.key_heads, (d.columns + kTile - 1) / kTile, most(d.depth, d.width), false);
+  int64_t rowBatch = dsopt_attention_rows_of(&d, place.batch), readers = d.heads / d.key_heads;
   auto keys = rowsOf(k, d.k, place.batch, place.head, d.columns);
   auto values = rowsOf(v, d.v, place.batch, place.head, d.columns);
-  auto gradients = rowsOf(grad, d.grad, place.batch, place.head, d.rows);
-  Scores scores(d, mask, place);
   Elements keySums[chunks] = {}, valueSums[chunks] = {};
-  int64_t firstColumn = place.tile, begin = 0;
-  if (d.causal) // rows before do not read these columns
-    begin = most(firstColumn - d.columns + d.rows, int64_t(0)) / kTile * kTile;
-  for (int64_t first = begin; first < d.rows; first += kTile) {
-    Elements s, g;
-    products<T>(s, queries, first, keys, firstColumn, d.depth, room);
-    products<T>(g, gradients, first, values, firstColumn, d.width, room);
-    weigh(scores, s, g, lse + place.pair * d.rows, dot + place.pair * d.rows, first, firstColumn);
+  int64_t firstColumn = place.tile;
+  // Heads that read the same columns come one after the other.
+  for (int64_t reader = 0; reader < readers; ++reader) {
+    int64_t head = place.head * readers + reader, pair = rowBatch * d.heads + head;
+    auto queries = rowsOf(q, d.q, rowBatch, head, d.rows);
+    auto gradients = rowsOf(grad, d.grad, rowBatch, head, d.rows);
+    Scores scores(d, mask, rowBatch, head);
+    for (int64_t first = scores.firstRow(firstColumn, kTile); first < d.rows; first += kTile) {
+      Elements s, g;
+      products<T>(s, queries, first, keys, firstColumn, d.depth, room);
+      products<T>(g, gradients, first, values, firstColumn, d.width, room);
+      weigh(scores, s, g, lse + pair * d.rows, dot + pair * d.rows, first, firstColumn);
 #pragma unroll
-    for (int i = 0; i < kEach; ++i) {
-      int at = (tileRow() + i) * kPitch + tileColumn();
-      *reinterpret_cast<Float4 *>(weights + at) = Float4{s[i][0], s[i][1], s[i][2], s[i][3]};
-      *reinterpret_cast<Float4 *>(tile + at) = Float4{g[i][0], g[i][1], g[i][2], g[i][3]};
+      for (int i = 0; i < kEach; ++i) {
+        int at = (tileRow() + i) * kPitch + tileColumn();
+        *reinterpret_cast<Float4 *>(weights + at) = Float4{s[i][0], s[i][1], s[i][2], s[i][3]};
+        *reinterpret_cast<Float4 *>(tile + at) = Float4{g[i][0], g[i][1], g[i][2], g[i][3]};
+      }
+      addProducts<chunks, T>(valueSums, weights, gradients, first, place.column, d.width, room);
+      addProducts<chunks, T>(keySums, tile, queries, first, place.column, d.depth, room);
     }
-    addProducts<chunks, T>(valueSums, weights, gradients, first, place.column, d.width, room);
-    addProducts<chunks, T>(keySums, tile, queries, first, place.column, d.depth, room);
   }
-  const float factors[kEach] = {1, 1, 1, 1};
-  storeTile(keySums, factors, rowsOf(kGrad, d.k_grad, place.batch, place.head, d.columns), firstColumn,
-            place.column, d.depth);
-  storeTile(valueSums, factors, rowsOf(vGrad, d.v_grad, place.batch, place.head, d.columns), firstColumn,
-            place.column, d.width);
+  const float ones[kEach] = {1, 1, 1, 1};
+  storeTile(keySums, ones, ones,
+            targetOf(kGrad, d.column_partial, d.k_grad, place.batch, place.head, d.key_heads, d.columns,
+                     kPrevious, d.depth),
+            firstColumn, place.column);
+  storeTile(valueSums, ones, ones,
+            targetOf(vGrad, d.column_partial, d.v_grad, place.batch, place.head, d.key_heads, d.columns,
+                     vPrevious, d.width),
+            firstColumn, place.column);
 }
 
 #define GRADIENTS(name, T, chunks)                                                                           \
   KERNEL(kThreads)                                                                                           \
   void dsopt_attention_rows_##name##_##chunks(dsopt_attention d, const T *q, const T *k, const T *v,         \
                                               const void *mask, const float *lse, const float *dot,          \
-                                              const T *grad, T *qGrad) {                                     \
-    gradientOfRows<T, chunks>(d, q, k, v, mask, lse, dot, grad, qGrad);                                      \
+                                              const T *grad, const float *previous, T *qGrad) {              \
+    gradientOfRows<T, chunks>(d, q, k, v, mask, lse, dot, grad, previous, qGrad);                            \
   }                                                                                                          \
   KERNEL(kThreads)                                                                                           \
-  void dsopt_attention_columns_##name##_##chunks(dsopt_attention d, const T *q, const T *k, const T *v,      \
-                                                 const void *mask, const float *lse, const float *dot,       \
-                                                 const T *grad, T *kGrad, T *vGrad) {                        \
-    gradientOfColumns<T, chunks>(d, q, k, v, mask, lse, dot, grad, kGrad, vGrad);                            \
+  void dsopt_attention_columns_##name##_##chunks(                                                            \
+      dsopt_attention d, const T *q, const T *k, const T *v, const void *mask, const float *lse,             \
+      const float *dot, const T *grad, const float *kPrevious, const float *vPrevious, T *kGrad, T *vGrad) { \
+    gradientOfColumns<T, chunks>(d, q, k, v, mask, lse, dot, grad, kPrevious, vPrevious, kGrad, vGrad);      \
   }
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_DEVICE_ATTENTIONTILEDBACKWARD_H

@@ -12,15 +12,16 @@
 #include "AttentionTiles.h"
 
 template <typename T, int chunks>
-DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T *v, const void *mask, T *out,
-                      float *lse) {
+DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T *v, const void *mask,
+                      const float *previous, const float *previousLse, T *out, float *lse) {
   SHARED static Operands room;
   SHARED static TileRoom weights; // by column, then by row
-  Place place = placeOf<chunks>(d, (d.rows + kTile - 1) / kTile, d.width, d.causal);
+  Place place = placeOf<chunks>(d, d.heads, (d.rows + kTile - 1) / kTile, d.width, d.causal);
+  int64_t columnBatch = dsopt_attention_columns_of(&d, place.batch), ofKeys = keyHead(d, place.head);
   auto queries = rowsOf(q, d.q, place.batch, place.head, d.rows);
-  auto keys = rowsOf(k, d.k, place.batch, place.head, d.columns);
-  auto values = rowsOf(v, d.v, place.batch, place.head, d.columns);
-  Scores scores(d, mask, place);
+  auto keys = rowsOf(k, d.k, columnBatch, ofKeys, d.columns);
+  auto values = rowsOf(v, d.v, columnBatch, ofKeys, d.columns);
+  Scores scores(d, mask, place.batch, place.head);
   Elements sums[chunks] = {};
   float most[kEach], total[kEach];
   for (int i = 0; i < kEach; ++i) {
@@ -62,23 +63,30 @@ DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T 
           Float4{s[0][j], s[1][j], s[2][j], s[3][j]};
     addProducts<chunks, T>(sums, weights, values, first, place.column, d.width, room);
   }
-  float factors[kEach];
+  float factors[kEach], kept[kEach] = {};
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     factors[i] = 1 / total[i];
     int64_t row = firstRow + tileRow() + i;
-    if (tileColumn() == 0 && place.column == 0 && row < d.rows)
-      lse[place.pair * d.rows + row] = (most[i] + log2(total[i])) * kLn2;
+    if (row >= d.rows)
+      continue;
+    float own = (most[i] + log2(total[i])) * kLn2;
+    if (previous)
+      join(previousLse[place.pair * d.rows + row], total[i], own, kept[i], factors[i]);
+    if (tileColumn() == 0 && place.column == 0)
+      lse[place.pair * d.rows + row] = own;
   }
-  storeTile(sums, factors, rowsOf(out, d.out, place.batch, place.head, d.rows), firstRow, place.column,
-            d.width);
+  storeTile(sums, factors, kept,
+            targetOf(out, d.partial, d.out, place.batch, place.head, d.heads, d.rows, previous, d.width),
+            firstRow, place.column);
 }
 
 #define ATTENTION(name, T, chunks)                                                                           \
   KERNEL(kThreads)                                                                                           \
   void dsopt_attention_##name##_##chunks(dsopt_attention d, const T *q, const T *k, const T *v,              \
-                                         const void *mask, T *out, float *lse) {                             \
-    attention<T, chunks>(d, q, k, v, mask, out, lse);                                                        \
+                                         const void *mask, const float *previous, const float *previousLse,  \
+                                         T *out, float *lse) {                                               \
+    attention<T, chunks>(d, q, k, v, mask, previous, previousLse, out, lse);                                 \
   }
 
 #endif // DSOPT_LIB_RUNTIME_KERNELS_CUDA_DEVICE_ATTENTIONTILEDFORWARD_H

@@ -31,6 +31,51 @@ DEVICE Rows<T> rowsOf(T *values, const int64_t (&strides)[3], int64_t batch, int
   return {values + batch * strides[0] + head * strides[1], strides[2], count};
 }
 
+/// One batch entry and head of what is stored: rounded to its type, or as it is (`wide`), and behind what
+/// came before, of which each row counts so much. That is contiguous, `width` a row.
+template <typename T> struct Target {
+  T *narrow;
+  float *wide;
+  int64_t stride, count;
+  const float *previous;
+  int64_t width;
+
+  DEVICE_MEMBER void put(float value, float kept, int64_t row, int64_t at) const {
+    if (previous && kept != 0)
+      value += previous[row * width + at] * kept;
+    if (wide)
+      wide[row * stride + at] = value;
+    else
+      store(value, narrow[row * stride + at]);
+  }
+};
+template <typename T>
+DEVICE Target<T> targetOf(T *values, bool isWide, const int64_t (&strides)[3], int64_t batch, int64_t head,
+                          int64_t heads, int64_t count, const float *previous, int64_t width) {
+  int64_t offset = batch * strides[0] + head * strides[1];
+  return {values + offset, isWide ? reinterpret_cast<float *>(values) + offset : nullptr,          strides[2],
+          count,           previous ? previous + (batch * heads + head) * count * width : nullptr, width};
+}
+
+/// What a row of a result over `total` counts beside what came before, whose lse is `before`: `factor` of it,
+/// and `kept` of that. `own` is its lse, and becomes that of both. Where one has read nothing, the other
+/// stands.
+DEVICE void join(float before, float total, float &own, float &kept, float &factor) {
+  kept = 0;
+  factor = 1 / total;
+  if (own == -infinity()) {
+    kept = 1;
+    factor = 0;
+    own = before;
+  } else if (before != -infinity()) {
+    float most = largest(own, before);
+    float left = exp2((before - most) * kLog2E), right = exp2((own - most) * kLog2E), all = left + right;
+    kept = left / all;
+    factor *= right / all;
+    own = most + log2(all) * kLn2;
+  }
+}
+
 /// Four elements of a row, zeros past the ends.
 template <typename T>
 DEVICE Float4 load(const Rows<const T> &from, int64_t row, int64_t column, int64_t width) {
@@ -106,10 +151,10 @@ DEVICE void addProducts(Elements (&c)[chunks], const TileRoom &tile, const Rows<
   }
 }
 
-/// Stores a thread's elements of 64 rows from `first` on, times a factor for each row.
+/// Stores a thread's elements of 64 rows from `first` on, times a factor for each row, beside what is kept.
 template <int chunks, typename T>
-DEVICE void storeTile(const Elements (&c)[chunks], const float (&factors)[kEach], const Rows<T> &to,
-                      int64_t first, int64_t column, int64_t width) {
+DEVICE void storeTile(const Elements (&c)[chunks], const float (&factors)[kEach], const float (&kept)[kEach],
+                      const Target<T> &to, int64_t first, int64_t column) {
 #pragma unroll
   for (int i = 0; i < kEach; ++i) {
     int64_t row = first + tileRow() + i;
@@ -120,8 +165,8 @@ DEVICE void storeTile(const Elements (&c)[chunks], const float (&factors)[kEach]
 #pragma unroll
       for (int j = 0; j < kEach; ++j) {
         int64_t at = column + chunk * kTile + tileColumn() + j;
-        if (at < width)
-          store(c[chunk][i][j] * factors[i], to.values[row * to.stride + at]);
+        if (at < to.width)
+          to.put(c[chunk][i][j] * factors[i], kept[i], row, at);
       }
   }
 }
@@ -132,26 +177,33 @@ struct Place {
 };
 /// Blocks are by tile, the last first where those take longest, then by pair, then by part of the columns.
 template <int chunks>
-DEVICE Place placeOf(const dsopt_attention &d, int64_t tiles, int64_t width, bool lastFirst) {
-  int64_t parts = (width + chunks * kTile - 1) / (chunks * kTile), pairs = d.batch * d.heads;
+DEVICE Place placeOf(const dsopt_attention &d, int64_t heads, int64_t tiles, int64_t width, bool lastFirst) {
+  int64_t parts = (width + chunks * kTile - 1) / (chunks * kTile), pairs = d.batch * heads;
   int64_t unit = blockX() / parts, pair = unit % pairs, tile = unit / pairs;
-  return {pair / d.heads, pair % d.heads, pair, (lastFirst ? tiles - 1 - tile : tile) * kTile,
+  return {pair / heads, pair % heads, pair, (lastFirst ? tiles - 1 - tile : tile) * kTile,
           blockX() % parts * chunks * kTile};
 }
+/// The head of k and v that one of q reads.
+DEVICE int64_t keyHead(const dsopt_attention &d, int64_t head) { return head * d.key_heads / d.heads; }
 
 /// Scores as exponents of 2: scale and mask applied, -infinity where a row does not read.
 struct Scores {
   const dsopt_attention &d;
   const void *mask;
-  int64_t maskBase;
+  int64_t maskBase, begin;
   float scale;
 
-  DEVICE_MEMBER Scores(const dsopt_attention &d, const void *mask, const Place &place)
-      : d(d), mask(mask), maskBase(place.batch * d.mask[0] + place.head * d.mask[1]),
-        scale(float(d.scale) * kLog2E) {}
+  /// Of a batch entry of rows.
+  DEVICE_MEMBER Scores(const dsopt_attention &d, const void *mask, int64_t batch, int64_t head)
+      : d(d), mask(mask), maskBase(dsopt_attention_mask(&d, batch, head)),
+        begin(dsopt_attention_begin(&d, dsopt_attention_shard(&d, batch))), scale(float(d.scale) * kLog2E) {}
   /// Columns that a row reads are below this.
   DEVICE_MEMBER int64_t limit(int64_t row) const {
-    return d.causal ? least(row + d.begin + 1, d.columns) : d.columns;
+    return d.causal ? least(row + begin + 1, d.columns) : d.columns;
+  }
+  /// The first row, of a tile's, that reads any column from `column` on.
+  DEVICE_MEMBER int64_t firstRow(int64_t column, int64_t tile) const {
+    return d.causal ? most(column - begin, int64_t(0)) / tile * tile : 0;
   }
   DEVICE_MEMBER float at(float product, int64_t row, int64_t column) const {
     if (row >= d.rows || column >= limit(row))
