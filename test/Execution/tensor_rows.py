@@ -109,7 +109,7 @@ def llamas(folder):
             own_models.check_equal(f"{rows} x {length}, T = {shards}: {words}", own_models.run(dsopt, path, data, *FOUR, f"-tensor-shards={shards}", *words.split()), first)
         check(relative(first.losses, one.losses) < 1e-5, f"{rows} x {length}, T = {shards}: {first.losses}, one shard: {one.losses}")
         first = None
-        for words in ("-sp=1", "-sp=2", f"-tp={shards}", "-tp=2 -sp=2 -zero=3", "-tp=2 -sp=2 -sp-method=gather"):
+        for words in ("-sp=1", "-sp=2", f"-tp={shards}", "-tp=2 -sp=2 -zero=3", "-tp=2 -sp=2 -sp-method=ring"):
             run = own_models.run(dsopt, path, data, *BASE, "-micro-batches=4", f"-tensor-shards={shards}", "-sequence-shards=2", *words.split())
             first = first or run
             own_models.check_equal(f"{rows} x {length}, T = {shards}, Q = 2: {words}", run, first)
