@@ -87,7 +87,9 @@ static StringRef reasonOf(Kind kind, StringRef axes, Phase phase, bool computesA
   case Kind::ReduceScatter:
     return "gradients of what is read at all positions";
   case Kind::AllToAll:
-    return isForward ? "positions for heads" : "gradients of positions for heads";
+    return isForward       ? "positions for heads"
+           : computesAgain ? "gradients of positions for heads, and what is computed again"
+                           : "gradients of positions for heads";
   case Kind::Shift:
     return isForward ? "keys and values along a ring" : "keys, values and their gradients along a ring";
   case Kind::AllReduce:

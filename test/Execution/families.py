@@ -4,8 +4,9 @@ exporters, trained by PyTorch and by dsopt on the same batches.
 usage: families.py DSOPT [FAMILY ...]   with a Python that has torch, onnxscript, transformers and torchvision
 
 Step 0's loss within 1e-5, 8 steps of AdamW within 1e-3, and the same bits for
-(zero 3, dp 2, pp 2) as for one rank. Families whose library is not installed are
-left out with a line that says so.
+(zero 3, dp 2, pp 2) as for one rank; of those whose sequences are cut alike, with
+one hash at every degree and by both methods. Families whose library is not installed
+are left out with a line that says so.
 """
 import contextlib
 import io
@@ -38,6 +39,8 @@ STEPS = 8
 RATES = {"resnet18": "1e-5"}
 # Exporters write batch normalization for inference, whatever the model's mode.
 OPTIONS = {"resnet18": ["-batchnorm=train"]}
+# Of the others sequences have no attention, or lengths that nothing divides.
+SEQUENCES = ("llama", "mixtral", "qwen_moe", "t5")
 families = {}
 
 
@@ -240,6 +243,11 @@ def one(name, dynamo, opset):
         stages = 1 if "cannot cut 1 blocks" in done.stderr else 2
         ranks = run(folder, path, data, "-zero=3", "-dp=2", f"-pp={stages}", "-micro-batches=1", "-steps=4", *options)
         check(alone.hash == ranks.hash and alone.loss_text == ranks.loss_text, f"{name}: other bits with 4 ranks")
+        if name in SEQUENCES:
+            layouts = ("-sp=1", "-sp=2 -sp-method=ulysses", "-sp=4 -sp-method=ring -zero=3", "-sp=2 -pp=2 -zero=3")
+            cut = [run(folder, path, data, f"-lr={rate}", "-micro-batches=1", "-sequence-shards=4", *words.split()) for words in layouts]
+            check(relative(cut[0].losses[:1], expected[:1]) < 1e-5 and relative(cut[0].losses, expected) < 1e-3, f"{name}, sequence shards: {cut[0].losses}, PyTorch {expected}")
+            check(len({(one.hash, *one.loss_text) for one in cut}) == 1, f"{name}, sequence shards: {[one.loss_text for one in cut]}")
         return f"step 0 within {first:.1e}, 8 steps within {worst:.1e}, (zero 3, dp 2, pp {stages}) the same bits; imported in {seconds:.2f} s"
 
 

@@ -18,6 +18,27 @@ def save(path, nodes, inputs, initializers, opset, *domains):
     onnx.save(helper.make_model(helper.make_graph(nodes, "g", inputs, [loss], initializers), opset_imports=opsets, ir_version=10), path)
 
 
+class Nodes:
+    """A graph's nodes as they are made, each by the name of its value."""
+
+    def __init__(self, seed):
+        self.random, self.nodes, self.initializers = np.random.default_rng(seed), [], []
+
+    def make(self, op, *inputs, **attributes):
+        self.nodes.append(helper.make_node(op, inputs, [f"v{len(self.nodes)}"], **attributes))
+        return f"v{len(self.nodes) - 1}"
+
+    def parameter(self, name, value):
+        self.initializers.append(numpy_helper.from_array(value.astype(np.float32), name))
+        return name
+
+    def constant(self, value, type=np.float32):
+        return self.make("Constant", value=numpy_helper.from_array(np.array(value, type)))
+
+    def shaped(self, x, *shape):
+        return self.make("Reshape", x, self.constant(shape, np.int64))
+
+
 def wide_layers(folder, rows, inputs, width, wide, opset, batches, activation="Relu"):
     """A layer with a weight [out, in], one with [in, out], a residual around them, small layers beside them; with data."""
     random = np.random.default_rng(0)

@@ -101,6 +101,9 @@ with tempfile.TemporaryDirectory() as folder:
     late = [train(steps, *layout, "-reduction-shards=4", "-delayed-update=1", "-offload-optimizer=cpu") for layout in layouts[:3]]
     check(len({(tuple(run.loss_text), run.hash) for run in late}) == 1 and late[0].loss_text[:2] == runs[0].loss_text[:2]
           and late[0].loss_text[2] != runs[0].loss_text[2], f"updates that lag: {[run.loss_text for run in late]}")
+    # Sequence shards of each size.
+    cut = [train(steps, "-micro-batches=4", "-sequence-shards=4", *words.split()) for words in ("-sp=1", "-sp=2 -zero=3", "-sp=4")]
+    check(len({(tuple(run.loss_text), run.hash) for run in cut}) == 1 and relative(cut[0].losses, runs[0].losses) < 1e-5, f"sequence shards: {[run.loss_text for run in cut]}")
     sizes = [step["sent_bytes"] for step in runs[4].steps]
     check(sizes[0][0] < sizes[2][0] < sizes[1][0], f"steps of 8, 32, 16 send {sizes}")
 
@@ -122,6 +125,8 @@ with tempfile.TemporaryDirectory() as folder:
     check("they change together" in done.stderr, done.stderr)
     done = execute([dsopt, path, "-dim=seq=8,0", "-dim=keys=8", "-plan"], 1)
     check("whole numbers of 1 or more" in done.stderr, done.stderr)
+    done = execute([dsopt, path, "-dim=seq=3,8", "-dim=keys=3,8", "-sp=4", "-plan"], 1)
+    check("has 3 positions, fewer than the 4 sequence shards" in done.stderr, done.stderr)
     print("sizes 8, 16, 32:", " ".join(several.loss_text))
 
     # Predictions: all micro-batches at the size of the data's arrays, which outputs have.

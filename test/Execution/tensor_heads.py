@@ -10,8 +10,9 @@ import tempfile
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 
+from own_models import Nodes
 from runs import Run, check, execute, relative
 from shard_kernels import check_kernels
 
@@ -19,25 +20,12 @@ dsopt = sys.argv[1]
 ROWS, LENGTH, WIDTH, SIZE = 4, 6, 24, 4
 
 
-class Graph:
-    """Nodes as they are made."""
-
+class Graph(Nodes):
     def __init__(self):
-        self.random, self.nodes, self.initializers = np.random.default_rng(7), [], []
-
-    def make(self, op, *inputs, **attributes):
-        self.nodes.append(helper.make_node(op, inputs, [f"v{len(self.nodes)}"], **attributes))
-        return f"v{len(self.nodes) - 1}"
+        super().__init__(seed=7)
 
     def weight(self, name, *shape):
-        self.initializers.append(numpy_helper.from_array((self.random.standard_normal(shape) / np.sqrt(WIDTH)).astype(np.float32), name))
-        return name
-
-    def constant(self, value, type=np.float32):
-        return self.make("Constant", value=numpy_helper.from_array(np.array(value, type)))
-
-    def shaped(self, x, *shape):
-        return self.make("Reshape", x, self.constant(shape, np.int64))
+        return self.parameter(name, self.random.standard_normal(shape) / np.sqrt(WIDTH))
 
     def heads(self, x, name, count):
         x = self.shaped(self.make("MatMul", x, self.weight(name, WIDTH, count * SIZE)), ROWS, LENGTH, count, SIZE)

@@ -1,7 +1,8 @@
 //===- SplitParts.cpp - cut functions of blocks at collectives ------------===//
 //
 // What a collective on values needs runs before it, what needs its result behind it: a function becomes one
-// for each of these parts, and the collectives stand between their runs.
+// for each of these parts, and the collectives stand between their runs. What a collective does not need, and
+// what does not need it, runs beside it: in the part behind.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,6 +41,8 @@ public:
 
 private:
   LogicalResult findLevels();
+  LogicalResult raiseLevels();
+  void delay();
   int64_t levelBehind(Value value) const;
   void require(Part &part, Value value, OpBuilder &builder);
   void fill(Part &part, int64_t number);
@@ -65,6 +68,34 @@ int64_t PartSplitter::levelBehind(Value value) const {
 }
 
 LogicalResult PartSplitter::findLevels() {
+  if (failed(raiseLevels()))
+    return failure();
+  delay();
+  return raiseLevels();
+}
+
+/// What no collective behind its part needs goes to the next one, while what is sent travels.
+void PartSplitter::delay() {
+  llvm::DenseSet<Operation *> needed;
+  auto need = [&](Value value, int64_t level) {
+    Operation *op = graph::storageOf(value).getDefiningOp();
+    if (op && !graph::isMadeInPlace(op) && !isa<Collective>(op) && levels.lookup(op) == level)
+      needed.insert(op);
+  };
+  int64_t last = 0;
+  for (auto collective : function.getBody().getOps<Collective>())
+    last = std::max(last, levels.lookup(collective) + 1);
+  for (Operation &op : llvm::reverse(function.front().without_terminator()))
+    if (isa<Collective>(op) || graph::isWriteView(&op) || needed.contains(&op))
+      for (Value operand : op.getOperands())
+        need(operand, levels.lookup(&op));
+  for (Operation &op : function.front().without_terminator())
+    if (!isa<Collective>(op) && !needed.contains(&op) && !graph::isMadeInPlace(&op) &&
+        !graph::isReadView(&op) && !graph::isWriteView(&op) && levels[&op] < last)
+      ++levels[&op];
+}
+
+LogicalResult PartSplitter::raiseLevels() {
   int64_t most = llvm::range_size(function.getBody().getOps<Collective>());
   for (bool changes = true; changes;) {
     changes = false;
@@ -194,9 +225,8 @@ LogicalResult PartSplitter::split() {
     for (Collective collective : part.collectives) {
       std::optional<graph::Layout> layout = graph::locate(collective->getOperand(0)).layout;
       Operation *source = graph::storageOf(collective->getOperand(0)).getDefiningOp();
-      bool isHere = !source || !graph::isMadeInPlace(source);
-      if (!layout || !layout->isContiguous() ||
-          (!isHere && graph::isReadView(collective->getOperand(0).getDefiningOp())))
+      // A part that is cut away would take what is made where it is used with it.
+      if (!layout || !layout->isContiguous() || graph::isMadeInPlace(source))
         return collective->emitOpError(
             "takes what does not lie by itself, expected a value that its block makes");
       need(collective->getOperand(0));

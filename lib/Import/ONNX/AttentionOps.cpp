@@ -20,8 +20,13 @@ struct Heads {
   bool isFlat;
 };
 
+/// Larger masks are counted where they are read.
+constexpr int64_t kMostStored = 1 << 24;
+
 /// Which keys a query may read, and what is added to its scores.
 struct Mask {
+  /// Every query may read its own place, as far as `fixed` says.
+  bool readsItself = true;
   /// Known when compiled: [rows, columns]; null where all are allowed.
   Value fixed;
   /// Depending on data, broadcast to [batch, heads, rows, columns]; null where all are allowed.
@@ -136,8 +141,17 @@ static LogicalResult addRules(NodeBuilder &n, const Heads &h, Mask &mask) {
   }
   if (left < 0 && right < 0)
     return success();
-  if (h.columns && h.rows > (1 << 26) / h.columns)
-    return n.error() << "has scores of " << h.rows << " by " << h.columns << ", expected at most 2^26";
+  // Every query has a place among the keys, which it may read.
+  mask.readsItself = h.past + h.rows <= h.columns;
+  if (h.columns && h.rows > kMostStored / h.columns) {
+    Value row = e.add(e.counting(i64, h.rows, 0, 2), e.splat(i64, h.past)),
+          column = e.counting(i64, h.columns, 1, 2);
+    if (right >= 0)
+      mask.fixed = e.make<graph::LessEqualOp>({column, e.add(row, e.splat(i64, right))});
+    if (left >= 0)
+      mask.fixed = both(e, mask.fixed, e.make<graph::LessEqualOp>({e.sub(row, e.splat(i64, left)), column}));
+    return success(mask.fixed != nullptr);
+  }
   SmallVector<bool> keeps;
   for (int64_t i = h.past; i < h.past + h.rows; ++i)
     for (int64_t j = 0; j < h.columns; ++j)
@@ -195,6 +209,8 @@ static Value addMask(Emitter &e, const Mask &mask, Value scores, Value lowest) {
 
 /// Which rows have a valid entry, [..., rows, 1]; null where all have one for certain.
 static Value validRows(Emitter &e, const Mask &mask, Value lowest) {
+  if (mask.readsItself && !mask.allowed && !mask.bias)
+    return {};
   Value valid = both(e, mask.fixed, mask.allowed);
   if (mask.bias)
     valid = both(e, valid, e.less(lowest, mask.bias));

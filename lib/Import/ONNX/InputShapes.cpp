@@ -135,7 +135,7 @@ LogicalResult Binder::bindGiven() {
       return diagnostic;
     }
     if (value < 1 || value > kMaxElements)
-      return error() << "-dim=" << name << "=" << value << " is out of range, expected 1 to 2^40";
+      return error() << "-dim=" << name << "=" << value << " is out of range, expected 1 to 2^48";
     values[name] = value;
   }
   return success();
@@ -170,7 +170,7 @@ LogicalResult Binder::bindMicroBatch() {
     return success();
   if (options.microBatchSize < 0 || options.microBatchSize > kMaxElements)
     return error() << "-micro-batch-size=" << options.microBatchSize
-                   << " is out of range, expected 1 to 2^40";
+                   << " is out of range, expected 1 to 2^48";
   bool isUsed = false;
   const onnx::ValueInfoProto *other = nullptr;
   for (const onnx::ValueInfoProto *input : inputs) {
@@ -271,7 +271,7 @@ FailureOr<RankedTensorType> Binder::typeOf(const onnx::ValueInfoProto &input) {
                      << "], expected 1 or more each";
   if (!isSaneShape(shape))
     return error() << "input '" << input.name() << "' has dimensions [" << shape
-                   << "], expected at most 2^40 elements";
+                   << "], expected at most 2^48 elements";
   return RankedTensorType::get(shape, element);
 }
 

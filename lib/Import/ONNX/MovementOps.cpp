@@ -8,6 +8,8 @@ namespace dsopt::onnx_import {
 
 /// Blocks of images are at most this wide.
 static constexpr int64_t kMaxRepeat = 1 << 16;
+/// Larger triangles are counted where they are read.
+static constexpr int64_t kMostStored = 1 << 24;
 /// A dimension that is padded with the tensor's own elements has at most so many.
 static constexpr int64_t kMaxOwn = 1 << 24;
 
@@ -152,7 +154,7 @@ static LogicalResult pad(NodeBuilder &n) {
                      << " axes";
   for (int64_t count : *pads)
     if (count < -kMaxElements || count > kMaxElements)
-      return n.error() << "pads with " << count << " elements, expected at most 2^40";
+      return n.error() << "pads with " << count << " elements, expected at most 2^48";
   ArrayRef<int64_t> list(*pads);
   SmallVector<int64_t> lows = spread(list.take_front(axes.size()), axes, rank, 0),
                        highs = spread(list.drop_front(axes.size()), axes, rank, 0);
@@ -187,7 +189,7 @@ static LogicalResult tile(NodeBuilder &n) {
   SmallVector<int64_t> split, repeated, shape;
   for (auto [size, count] : llvm::zip(Emitter::shapeOf(value), *repeats)) {
     if (count < 0 || count > kMaxElements || (size && count > kMaxElements / size))
-      return n.error() << "has repeats of [" << *repeats << "], expected 0 or more and at most 2^40 elements";
+      return n.error() << "has repeats of [" << *repeats << "], expected 0 or more and at most 2^48 elements";
     split.append({1, size});
     repeated.append({count, size});
     shape.push_back(size * count);
@@ -250,14 +252,21 @@ static LogicalResult trilu(NodeBuilder &n) {
   }
   bool isUpper = n.integerAttr("upper", 1) != 0;
   int64_t rows = Emitter::shapeOf(value).take_back(2)[0], columns = Emitter::shapeOf(value).back();
-  if (columns && rows > (1 << 26) / columns)
-    return n.error() << "has matrices of " << rows << " by " << columns << ", expected at most 2^26 elements";
-  SmallVector<bool> keeps;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j)
-      keeps.push_back(isUpper ? j - i >= diagonal : j - i <= diagonal);
-  Value zero = n.e.splat(Emitter::elementOf(value), 0);
-  return n.set(0, n.e.make<graph::WhereOp>({n.e.bools(keeps, {rows, columns}), value, zero}));
+  Value zero = n.e.splat(Emitter::elementOf(value), 0), kept;
+  if (columns && rows > kMostStored / columns) {
+    Type i64 = n.e.builder.getI64Type();
+    Value row = n.e.add(n.e.counting(i64, rows, 0, 2), n.e.splat(i64, diagonal)),
+          column = n.e.counting(i64, columns, 1, 2);
+    kept =
+        isUpper ? n.e.make<graph::LessEqualOp>({row, column}) : n.e.make<graph::LessEqualOp>({column, row});
+  } else {
+    SmallVector<bool> keeps;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        keeps.push_back(isUpper ? j - i >= diagonal : j - i <= diagonal);
+    kept = n.e.bools(keeps, {rows, columns});
+  }
+  return n.set(0, n.e.make<graph::WhereOp>({kept, value, zero}));
 }
 
 /// The middle of an axis, or zeros around it; of an odd number one more behind.
@@ -277,7 +286,7 @@ static LogicalResult centerCropPad(NodeBuilder &n) {
     if (failed(axis))
       return failure();
     if (size < 0 || size > kMaxElements)
-      return n.error() << "has a shape of [" << *shape << "], expected sizes of 0 to 2^40";
+      return n.error() << "has a shape of [" << *shape << "], expected sizes of 0 to 2^48";
     int64_t more = size - Emitter::shapeOf(value)[*axis];
     lows[*axis] = more / 2;
     highs[*axis] = more - more / 2;

@@ -21,7 +21,7 @@ bool Emitter::checkShape(ArrayRef<int64_t> shape) {
   if (isSaneShape(shape))
     return true;
   error() << "gives a tensor of dimensions [" << shape
-          << "], expected none negative and at most 2^40 elements";
+          << "], expected none negative and at most 2^48 elements";
   return false;
 }
 

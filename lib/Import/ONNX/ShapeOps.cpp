@@ -41,7 +41,7 @@ static LogicalResult constantOfShape(NodeBuilder &n) {
     return failure();
   if (!isSaneShape(*shape))
     return n.error() << "gives a tensor of dimensions [" << *shape
-                     << "], expected none negative and at most 2^40 elements";
+                     << "], expected none negative and at most 2^48 elements";
   const onnx::AttributeProto *value = n.attribute("value");
   if (!value)
     return n.set(0, n.e.splat(n.e.builder.getF32Type(), 0, *shape));

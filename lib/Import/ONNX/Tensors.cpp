@@ -111,7 +111,7 @@ RankedTensorType tensorType(const onnx::TensorProto &tensor, const Twine &what, 
   RankedTensorType type = possibleType(tensor, location.getContext(), allowed);
   if (!type && elementType(tensor.data_type(), what, location, allowed))
     emitError(location) << what << " has dimensions [" << ArrayRef(tensor.dims().data(), tensor.dims_size())
-                        << "], expected none negative and at most 2^40 elements";
+                        << "], expected none negative and at most 2^48 elements";
   return type;
 }
 

@@ -11,7 +11,7 @@
 namespace dsopt::onnx_import {
 
 /// No tensor of a model may have more elements, nor a larger dimension.
-inline constexpr int64_t kMaxElements = int64_t(1) << 40;
+inline constexpr int64_t kMaxElements = int64_t(1) << 48;
 
 /// Whether a tensor of this shape is of a size that can be meant seriously.
 bool isSaneShape(llvm::ArrayRef<int64_t> shape);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CausalMasks.h"
 #include "Idioms.h"
 #include "Origins.h"
 #include "dsopt/Dialect/Graph/Branch.h"
@@ -54,7 +55,7 @@ bool keepsMatrices(graph::ReshapeOp reshape) {
   return from.size() >= 2 && to.size() >= 2 && from.take_back(2) == to.take_back(2);
 }
 
-/// What a constant mask says.
+/// What a mask says that follows from rows and columns alone.
 enum class MaskKind { Other, Causal, CausalInfinite };
 
 class Raiser {
@@ -195,11 +196,18 @@ std::optional<Raiser::Probabilities> Raiser::matchProbabilities(graph::SoftmaxOp
   return std::nullopt;
 }
 
-/// Whether a constant mask is 0 up to the diagonal and low behind it.
+/// Whether a mask is 0 up to the diagonal and low behind it.
 MaskKind Raiser::kindOf(Value mask, int64_t rows, int64_t columns) {
+  if (columns < rows)
+    return MaskKind::Other;
+  if (std::optional<CausalMask> counted = findCausalMask(mask, rows, columns))
+    return counted->shift != columns - rows || counted->read != 0 || !(counted->masked <= kMasked)
+               ? MaskKind::Other
+           : std::isinf(counted->masked) ? MaskKind::CausalInfinite
+                                         : MaskKind::Causal;
   auto constant = mask.getDefiningOp<graph::ConstantOp>();
   auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
-  if (!elements || elements.isSplat() || columns < rows || elements.getType().getRank() < 2 ||
+  if (!elements || elements.isSplat() || elements.getType().getRank() < 2 ||
       elements.getType().getShape().take_back(2) != ArrayRef<int64_t>({rows, columns}))
     return MaskKind::Other;
   auto [known, isNew] = kinds.try_emplace({elements, {rows, columns}}, MaskKind::Other);

@@ -34,8 +34,8 @@ private:
   LogicalResult readBody();
   LogicalResult readRun(graph::RunOp op);
   LogicalResult readOperand(RunInfo &run, Value operand, Location loc);
-  LogicalResult readCollective(dist::ValueCollectiveOpInterface op);
   func::FuncOp readerOf(Value value);
+  LogicalResult readCollective(dist::ValueCollectiveOpInterface op);
   LogicalResult readGather(dist::GatherOp op);
   LogicalResult placeGathers();
   LogicalResult placeReductions();
@@ -55,7 +55,7 @@ private:
   llvm::DenseMap<Attribute, std::pair<int64_t, int64_t>> places; ///< parameter -> bucket, first element
   llvm::DenseMap<StringAttr, int64_t> bucketIds;                 ///< by name
   llvm::DenseMap<Value, int64_t> valueIds;
-  llvm::DenseMap<int64_t, int64_t> collectivesOf; ///< values that take a value, so far
+  llvm::StringMap<int64_t> collectives; ///< results of a name so far
   /// Of the values of gathers: the gather, and the parameter.
   llvm::DenseMap<Value, std::pair<int64_t, FlatSymbolRefAttr>> gathered;
   /// In the order of the function, each with the number of runs before it.
@@ -198,19 +198,6 @@ static void placeAt(RunInfo &run, func::FuncOp segment) {
   run.chunk = dist::getChunk(segment).value_or(run.stage);
 }
 
-/// The segment that reads a value, or one of several in one chunk; null where there are several chunks.
-func::FuncOp Reader::readerOf(Value value) {
-  func::FuncOp reader;
-  for (Operation *user : value.getUsers()) {
-    auto run = dyn_cast<graph::RunOp>(user);
-    auto segment = run ? symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr()) : func::FuncOp();
-    if (!segment || (reader && dist::getChunk(reader) != dist::getChunk(segment)))
-      return {};
-    reader = segment;
-  }
-  return reader;
-}
-
 LogicalResult Reader::readRun(graph::RunOp op) {
   RunInfo run;
   run.segment = symbols.lookup<func::FuncOp>(op.getCalleeAttr().getAttr());
@@ -254,6 +241,25 @@ LogicalResult Reader::readRun(graph::RunOp op) {
   return success();
 }
 
+/// The run that takes a value first, as it is or as collectives hand it on.
+static graph::RunOp firstRunOf(Value value) {
+  graph::RunOp first;
+  for (Operation *user : value.getUsers()) {
+    auto run = dyn_cast<graph::RunOp>(user);
+    if (isa<dist::ValueCollectiveOpInterface, graph::ReshapeOp>(user))
+      run = firstRunOf(user->getResult(0));
+    if (run && (!first || run->isBeforeInBlock(first)))
+      first = run;
+  }
+  return first;
+}
+
+/// The segment of that run.
+func::FuncOp Reader::readerOf(Value value) {
+  graph::RunOp run = firstRunOf(value);
+  return run ? symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr()) : func::FuncOp();
+}
+
 LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   auto known = valueIds.find(op->getOperand(0));
   if (known == valueIds.end() || result.values[known->second].run < 0)
@@ -264,7 +270,9 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
     return success();
   }
   MemRefType type = result.values[source].type;
-  if (Type element = type.getElementType(); !element.isF32() && !element.isBF16() && !element.isF16())
+  // What is moved are bytes.
+  if (Type element = type.getElementType(); isa<dist::AllReduceOp, dist::ReduceScatterOp>(op) &&
+                                            !element.isF32() && !element.isBF16() && !element.isF16())
     return op->emitOpError("takes values of ") << element << ", expected f32, bf16 or f16";
   auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
   int64_t padded = op.getBufferElements(/*isResult=*/false, type.getNumElements(), ranks),
@@ -278,25 +286,33 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   run.stage = maker.stage;
   run.chunk = maker.chunk;
   run.phase = maker.phase;
+  // What an earlier function of blocks has made is taken where it is read: behind none of this one's runs
+  // yet.
+  func::FuncOp reader = readerOf(op->getResult(0));
+  if (const RunInfo &before = result.runs.back();
+      before.block != maker.block || before.phase != maker.phase) {
+    std::optional<Phase> phase = reader ? graph::getPhase(reader) : std::nullopt;
+    if (!phase)
+      return op->emitOpError("has a result that no run takes");
+    run.phase = *phase == Phase::E ? Phase::F : *phase;
+  }
   // What grows travels to another stage before.
-  if (func::FuncOp reader = readerOf(op->getResult(0));
-      reader && resultType.getNumElements() > type.getNumElements())
+  if (reader && resultType.getNumElements() > type.getNumElements())
     placeAt(run, reader);
   run.inputs = {source};
   run.results = {(int64_t)result.values.size()};
   ValueInfo value;
   value.type = MemRefType::get(resultType.getShape(), type.getElementType());
   value.name = result.values[source].name + ".sum";
-  // Backward may gather again what forward has gathered.
-  if (int64_t before = collectivesOf[source]++)
+  if (run.phase != maker.phase)
+    value.name += ("." + stringifyPhase(run.phase)).str();
+  if (int64_t before = collectives[value.name]++)
     value.name += "." + std::to_string(before);
   value.run = result.runs.size();
   value.stage = run.stage;
   value.chunk = run.chunk;
   value.padded = resultPadded > resultType.getNumElements() ? resultPadded : 0;
-  // Slices are added in the room of all of them, which nothing pads.
-  if (!op.isAlike())
-    value.sent = value.padded;
+  value.received = type.getNumElements();
   valueIds[op->getResult(0)] = result.values.size();
   result.values.push_back(std::move(value));
   runOps.push_back({});

@@ -26,7 +26,7 @@ struct ValueInfo {
   bool agreed = false;    ///< the loss, or a part of a metric: of each micro-batch at the step's end
   int64_t statistic = -1; ///< bytes before it among its stage's statistics; -1: it is none
   int64_t padded = 0;     ///< elements of its buffer, where ranks that add it need more than it has
-  int64_t sent = 0;       ///< of these, elements that travel; 0: those of its type
+  int64_t received = 0;   ///< of these, what ranks send for it: no padding
   /// The chunks from which it is sent to the next one up, or down.
   llvm::SmallVector<int64_t, 1> up, down;
   bool crosses(int64_t chunk, bool goesUp) const { return llvm::is_contained(goesUp ? up : down, chunk); }

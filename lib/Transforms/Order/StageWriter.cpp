@@ -87,7 +87,7 @@ RefAttr StageWriter::valueRef(int64_t id, int64_t microBatch) {
     traits.role = BufferRole::Seed;
   } else if (value.padded && value.stage == stage) {
     // Where it is added.
-    traits.payload = value.sent ? bytesOf(value.sent, type.getElementType()) : bytesOf(type);
+    traits.payload = bytesOf(std::max(value.received, type.getNumElements()), type.getElementType());
     type = MemRefType::get({value.padded}, type.getElementType());
   }
   values[id] =

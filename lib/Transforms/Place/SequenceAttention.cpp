@@ -54,9 +54,15 @@ public:
 protected:
   using Values = SmallVector<Value>;
 
+  /// What is sent is what is computed, not the same under another shape: both may be kept for backward.
   Values shifted(ValueRange values) {
     return llvm::map_to_vector(values, [&](Value value) -> Value {
-      return dist::ShiftOp::create(builder, loc, value, op.getAxes());
+      Value made = value;
+      while (auto reshape = made.getDefiningOp<graph::ReshapeOp>())
+        made = reshape.getInput();
+      Value there = dist::ShiftOp::create(builder, loc, made, op.getAxes());
+      return made == value ? there
+                           : graph::ReshapeOp::create(builder, loc, value.getType(), there).getResult();
     });
   }
   Value maskOf(const Meeting &meeting) {

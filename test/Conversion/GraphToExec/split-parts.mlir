@@ -106,3 +106,25 @@ module {
     return %0#0, %0#1, %0#2, %0#3 : tensor<4x8xf32>, tensor<4x2x8xf32>, tensor<4x2x8xf32>, tensor<4x8xf32>
   }
 }
+
+// -----
+
+// A view of what was gathered travels on.
+
+// CHECK-LABEL: func.func @micro_batch
+// CHECK-NEXT: [[G:%.*]] = dist.all_gather %arg0 over [sp]
+// CHECK-NEXT: [[V:%.*]] = graph.reshape [[G]] : (tensor<8x8xf32>) -> tensor<64xf32>
+// CHECK-NEXT: dist.all_reduce [[V]] over [sp]
+module {
+  dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 2, tp = 1]
+  func.func private @block0.F(%x: tensor<4x8xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
+    %y = dist.all_gather %x over [sp] : tensor<4x8xf32> to tensor<8x8xf32>
+    %v = graph.reshape %y : (tensor<8x8xf32>) -> tensor<64xf32>
+    %z = dist.all_reduce %v over [sp] : tensor<64xf32>
+    return %z : tensor<64xf32>
+  }
+  func.func @micro_batch(%x: tensor<4x8xf32>) -> tensor<64xf32> {
+    %0 = graph.run @block0.F(%x) : (tensor<4x8xf32>) -> tensor<64xf32>
+    return %0 : tensor<64xf32>
+  }
+}

@@ -7,8 +7,8 @@ import pathlib
 import re
 import sys
 
-# Where an operation gets its interface; these may name it.
-MODELS = ["lib/Conversion/GraphToExec/*Routines.cpp", "lib/Conversion/ExecToLLVM/*Calls.cpp",
+# Where an operation gets its interface, or a composite is taken apart; these may name it.
+MODELS = ["lib/Transforms/Place/SequenceAttention.cpp", "lib/Conversion/GraphToExec/*Routines.cpp", "lib/Conversion/ExecToLLVM/*Calls.cpp",
           "lib/Dialect/Graph/GraphOptimizers.cpp"]
 PASSES = ["lib/Transforms", "lib/Conversion", "lib/Pipeline", "lib/Target"]
 # They find what a model computes, or what backward made of it, and write it as another operation.

@@ -158,3 +158,47 @@ module @added {
     return %r2 : tensor<1x2x4x4xf32>
   }
 }
+
+// -----
+
+// A mask that is counted says the same as one that is stored. One that reads a column more is a mask.
+
+// CHECK-LABEL: module @counted
+module @counted {
+  // CHECK: graph.attention %{{.*}} {causal, scale = 1.000000e+00 : f64}
+  // CHECK: graph.attention %{{.*}} {causal, scale = 1.000000e+00 : f64}
+  // CHECK: graph.attention %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}} {scale = 1.000000e+00 : f64}
+  func.func @forward(%q: tensor<1x2x3x8xf32>, %k: tensor<1x2x5x8xf32>) -> (tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>) {
+    %zero = graph.constant dense<0.0> : tensor<f32>
+    %low = graph.constant dense<-3.4e38> : tensor<f32>
+    %two = graph.constant dense<2> : tensor<1xi64>
+    %columns = graph.iota {axis = 0 : i64} : () -> tensor<5xi64>
+    %places = graph.constant dense<[0, 1, 2]> : tensor<3xi64>
+    %own = graph.add %places, %two : (tensor<3xi64>, tensor<1xi64>) -> tensor<3xi64>
+    %rows = graph.reshape %own : (tensor<3xi64>) -> tensor<3x1xi64>
+    %kt = graph.transpose %k {perm = array<i64: 0, 1, 3, 2>} : (tensor<1x2x5x8xf32>) -> tensor<1x2x8x5xf32>
+
+    %reads = graph.less_equal %columns, %rows : (tensor<5xi64>, tensor<3x1xi64>) -> tensor<3x5xi1>
+    %m0 = graph.where %reads, %zero, %low : (tensor<3x5xi1>, tensor<f32>, tensor<f32>) -> tensor<3x5xf32>
+    %t0 = graph.matmul %q, %kt : (tensor<1x2x3x8xf32>, tensor<1x2x8x5xf32>) -> tensor<1x2x3x5xf32>
+    %s0 = graph.add %t0, %m0 : (tensor<1x2x3x5xf32>, tensor<3x5xf32>) -> tensor<1x2x3x5xf32>
+    %p0 = graph.softmax %s0 {axis = 3 : i64} : (tensor<1x2x3x5xf32>) -> tensor<1x2x3x5xf32>
+    %r0 = graph.matmul %p0, %k : (tensor<1x2x3x5xf32>, tensor<1x2x5x8xf32>) -> tensor<1x2x3x8xf32>
+
+    %behind = graph.greater %columns, %rows : (tensor<5xi64>, tensor<3x1xi64>) -> tensor<3x5xi1>
+    %number = graph.cast %behind : (tensor<3x5xi1>) -> tensor<3x5xf32>
+    %m1 = graph.mul %number, %low : (tensor<3x5xf32>, tensor<f32>) -> tensor<3x5xf32>
+    %t1 = graph.matmul %q, %kt : (tensor<1x2x3x8xf32>, tensor<1x2x8x5xf32>) -> tensor<1x2x3x5xf32>
+    %s1 = graph.add %t1, %m1 : (tensor<1x2x3x5xf32>, tensor<3x5xf32>) -> tensor<1x2x3x5xf32>
+    %p1 = graph.softmax %s1 {axis = 3 : i64} : (tensor<1x2x3x5xf32>) -> tensor<1x2x3x5xf32>
+    %r1 = graph.matmul %p1, %k : (tensor<1x2x3x5xf32>, tensor<1x2x5x8xf32>) -> tensor<1x2x3x8xf32>
+
+    %more = graph.greater_equal %columns, %rows : (tensor<5xi64>, tensor<3x1xi64>) -> tensor<3x5xi1>
+    %m2 = graph.where %more, %low, %zero : (tensor<3x5xi1>, tensor<f32>, tensor<f32>) -> tensor<3x5xf32>
+    %t2 = graph.matmul %q, %kt : (tensor<1x2x3x8xf32>, tensor<1x2x8x5xf32>) -> tensor<1x2x3x5xf32>
+    %s2 = graph.add %t2, %m2 : (tensor<1x2x3x5xf32>, tensor<3x5xf32>) -> tensor<1x2x3x5xf32>
+    %p2 = graph.softmax %s2 {axis = 3 : i64} : (tensor<1x2x3x5xf32>) -> tensor<1x2x3x5xf32>
+    %r2 = graph.matmul %p2, %k : (tensor<1x2x3x5xf32>, tensor<1x2x5x8xf32>) -> tensor<1x2x3x8xf32>
+    return %r0, %r1, %r2 : tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>, tensor<1x2x3x8xf32>
+  }
+}

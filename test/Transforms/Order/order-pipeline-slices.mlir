@@ -3,7 +3,7 @@
 // Between sequence shards: slices are gathered, of sums each keeps its slice (added where it came), and slices are
 // exchanged. None is padded, and all are counted by their axis.
 // CHECK-LABEL: exec.program @position0
-// CHECK: sequence_parallel = 768
+// CHECK: padding = 0 : i64,{{.*}}sequence_parallel = 768
 // CHECK: exec.buffer @block0.F.0.sum at {{[0-9]+}} : memref<8x16xf32> activations
 // CHECK: exec.buffer @block0.B.0.sum at {{[0-9]+}} : memref<128xf32> activations
 // CHECK: exec.run @block0.F

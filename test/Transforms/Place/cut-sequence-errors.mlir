@@ -2,12 +2,12 @@
 
 module {
   graph.parameter @w : tensor<4xf32> from "m" at 0 bytes 16
-  func.func @forward(%x: tensor<1x1x6x4xf32>) -> tensor<f32> {
+  func.func @forward(%x: tensor<1x1x3x4xf32>) -> tensor<f32> {
     %w = graph.read @w : tensor<4xf32>
-    %q = graph.mul %x, %w : (tensor<1x1x6x4xf32>, tensor<4xf32>) -> tensor<1x1x6x4xf32>
-    // expected-error@+1 {{has 6 positions, which 4 sequence shards (-sp, -sequence-shards) do not divide}}
-    %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64} : (tensor<1x1x6x4xf32>, tensor<1x1x6x4xf32>, tensor<1x1x6x4xf32>) -> (tensor<1x1x6x4xf32>, tensor<1x1x6xf32>)
-    %loss = graph.reduce_sum %a {axes = array<i64: 0, 1, 2, 3>} : (tensor<1x1x6x4xf32>) -> tensor<f32>
+    %q = graph.mul %x, %w : (tensor<1x1x3x4xf32>, tensor<4xf32>) -> tensor<1x1x3x4xf32>
+    // expected-error@+1 {{has 3 positions, fewer than the 4 sequence shards (-sp, -sequence-shards) that would have them}}
+    %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64} : (tensor<1x1x3x4xf32>, tensor<1x1x3x4xf32>, tensor<1x1x3x4xf32>) -> (tensor<1x1x3x4xf32>, tensor<1x1x3xf32>)
+    %loss = graph.reduce_sum %a {axes = array<i64: 0, 1, 2, 3>} : (tensor<1x1x3x4xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }
 }

@@ -1,10 +1,10 @@
-// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=gather" | FileCheck %s
-// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=4 ranks=1 method=gather" | FileCheck %s --check-prefix=ALONE
+// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=ring" | FileCheck %s
+// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=4 ranks=1 method=ring" | FileCheck %s --check-prefix=ALONE
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=ulysses" | FileCheck %s --check-prefix=HEADS
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=1" | FileCheck %s --check-prefix=WHOLE
 
-// Rows of queries stay with a rank, keys are gathered, their positions first. Inputs are taken in slices,
-// whole parameters are shared, a sum over all positions is added. Rows know which columns they read.
+// Rows of queries stay with a rank, and so do keys, which go along the ring. Inputs are taken in slices, whole
+// parameters are shared, a sum over all positions is added.
 
 // CHECK-LABEL: module @attention
 // CHECK: [[C:%.*]] = dist.shared %arg1 over []
@@ -12,29 +12,22 @@
 // CHECK: [[X:%.*]] = graph.gather %arg0, {{.*}}{axis = 2 : i64, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<4xi32>) -> tensor<1x2x4x4xf32>
 // CHECK: [[W:%.*]] = dist.shared {{.*}} over [] {exact, graph.block = 0 : i64} : tensor<4xf32> 1
 // CHECK: [[Q:%.*]] = graph.mul [[X]], [[W]] {{.*}}-> tensor<1x2x4x4xf32>
-// CHECK: [[T:%.*]] = graph.transpose {{.*}}-> tensor<4x1x2x1x4xf32>
-// CHECK: [[G:%.*]] = dist.all_gather [[T]] over [sp] {graph.block = 0 : i64} : tensor<4x1x2x1x4xf32> to tensor<8x1x2x1x4xf32>
-// CHECK: [[K:%.*]] = graph.reshape {{.*}}-> tensor<1x2x8x4xf32>
-// CHECK: [[S:%.*]] = dist.shared [[K]] over [] {{.*}}: tensor<1x2x8x4xf32> 1
-// CHECK: graph.attention [[Q]], [[S]], [[S]] {begin = 0 : i64, causal, graph.block = 0 : i64, scale = 5.000000e-01 : f64, step = 4 : i64}
+// CHECK: dist.attention [[Q]], [[Q]], [[Q]] over [sp] {begin = 0 : i64, causal, graph.block = 0 : i64, {{.*}}pairs = 2 : i64, {{.*}}scale = 5.000000e-01 : f64, shards = 2 : i64}
 // CHECK: [[P:%.*]] = graph.reduce_sum {{.*}}(tensor<1x2x4x4xf32>) -> tensor<f32>
 // CHECK: dist.all_reduce [[P]] over [sp]
 
-// Four shards of one rank: nothing moves, and the second begins two rows behind the first.
+// Four shards of one rank meet there.
 // ALONE-LABEL: module @attention
-// ALONE: dist.all_gather {{.*}} over [] {{.*}} : tensor<8x1x2x1x4xf32> to tensor<8x1x2x1x4xf32>
-// ALONE: graph.attention {{.*}}begin = 0 : i64, {{.*}}step = 8 : i64
-// ALONE: graph.attention {{.*}}begin = 2 : i64, {{.*}}step = 8 : i64
+// ALONE: dist.attention {{.*}} over [] {{.*}}shards = 4 : i64} : (tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, 
 // ALONE: graph.tree_add
 // ALONE: graph.tree_add
 // ALONE: graph.tree_add
 // ALONE-NOT: over [sp]
 
-// One of two heads, and all positions: rows of one sequence shard after the other.
+// One of two heads, and all positions: shards are batch entries.
 // HEADS-LABEL: module @attention
 // HEADS: dist.all_to_all {{.*}} over [sp] {graph.block = 0 : i64} : tensor<8x1x1x4xf32>
-// HEADS: graph.attention {{.*}}begin = 0 : i64, causal, graph.block = 0 : i64, scale = 5.000000e-01 : f64, whole_heads = 2 : i64} : (tensor<1x1x4x4xf32>, tensor<1x1x8x4xf32>, tensor<1x1x8x4xf32>)
-// HEADS: graph.attention {{.*}}begin = 4 : i64
+// HEADS: dist.attention {{.*}} over [] {begin = 0 : i64, causal, entries, graph.block = 0 : i64, {{.*}}pairs = 2 : i64, {{.*}}shards = 2 : i64} : (tensor<2x1x4x4xf32>, tensor<2x1x4x4xf32>, tensor<2x1x4x4xf32>)
 // HEADS: dist.all_to_all {{.*}} over [sp] {graph.block = 0 : i64} : tensor<8x1x1x4xf32>
 // HEADS-NOT: all_gather
 // HEADS-LABEL: module @shifted
@@ -57,7 +50,7 @@ module @attention {
 // A shifted loss: shards have all rows, of which those that the slice leaves out count nothing. What it is
 // compared with is taken at the same places, within bounds.
 // CHECK-LABEL: module @shifted
-// CHECK: graph.attention
+// CHECK: dist.attention
 // CHECK: [[D:%.*]] = graph.sub {{.*}}-> tensor<1x1x4x2xf32>
 // CHECK: [[Z:%.*]] = graph.where {{.*}}, [[D]], {{.*}}-> tensor<1x1x4x2xf32>
 // CHECK: graph.reduce_sum [[Z]]
@@ -78,7 +71,7 @@ module @shifted {
 
 // One row is of one shard, the others have zeros of it; what all ranks compute of it counts on the first.
 // CHECK-LABEL: module @row
-// CHECK: [[A:%.*]], %{{.*}} = graph.attention
+// CHECK: [[A:%.*]], %{{.*}} = dist.attention
 // CHECK: [[L:%.*]] = graph.slice [[A]] {{.*}}sizes = array<i64: 1, 1, 4, 2>
 // CHECK: [[R:%.*]] = graph.gather [[L]], {{.*}}-> tensor<1x1x1x2xf32>
 // CHECK: [[O:%.*]] = graph.where {{.*}}, [[R]],
