@@ -26,8 +26,8 @@ static const char *const kToDist[] = {
     // stage 2: autodiff
     "canonicalize", "cse", "attach-metrics", "raise-normalizations", "raise-activations", "raise-rotary",
     "raise-attention", "raise-linear-nll", "raise-logarithms", "raise-norms", "find-blocks", "place-values",
-    "cut-sequence", "build-evaluation", "build-backward", "merge-loss-gradient", "append-optimizer",
-    "build-matrix-updates", "verify-graph", "verify-places",
+    "cut-sequence", "cut-rows", "build-evaluation", "build-backward", "merge-loss-gradient",
+    "append-optimizer", "build-matrix-updates", "verify-graph", "verify-places",
     // stage 3: kernels, for a target
     "attach-target", "raise-convolutions", "raise-epilogues", "decompose-composites", "flatten-rows",
     "canonicalize", "cse", "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision",

@@ -68,8 +68,19 @@ static StringRef nameOf(Kind kind) {
   llvm_unreachable("a kind");
 }
 
-static StringRef reasonOf(Kind kind, Phase phase, bool computesAgain) {
+/// Of collectives along tp: rows of what ranks have between products.
+static StringRef reasonOfRows(Kind kind, bool isForward, bool computesAgain) {
+  if (kind == Kind::ReduceScatter)
+    return isForward ? "rows of what is summed over the cut" : "rows of gradients of what all shards read";
+  return isForward       ? "rows that all shards read"
+         : computesAgain ? "gradients of rows, and what is computed again"
+                         : "gradients of rows";
+}
+
+static StringRef reasonOf(Kind kind, StringRef axes, Phase phase, bool computesAgain) {
   bool isForward = phase == Phase::F || phase == Phase::E;
+  if (axes == kAxisNames[static_cast<size_t>(Axis::tp)] && kind != Kind::AllReduce)
+    return reasonOfRows(kind, isForward, computesAgain);
   switch (kind) {
   case Kind::AllGather:
     return isForward ? "what is read at all positions" : "gradients of slices, and what is computed again";
@@ -150,7 +161,7 @@ static std::vector<ShardingPlan::Collectives> collectivesOf(ModuleOp module) {
       one.axes = exchange.axes.str();
       ++one.calls;
       one.bytes += exchange.bytes;
-      one.reason = reasonOf(exchange.kind, phase, computesAgain);
+      one.reason = reasonOf(exchange.kind, exchange.axes, phase, computesAgain);
     }
   std::vector<ShardingPlan::Collectives> all;
   for (auto &[key, one] : found)

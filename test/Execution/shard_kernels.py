@@ -24,6 +24,10 @@ def kernels(dsopt, command):
         # Sums over shards of a rank; a shard's number among all, of the context's sixth number.
         if "graph.tree_add" in body[0] or "starts = array<i64: 5>" in body[0]:
             continue
+        # What only moves: where the row shards of a rank lie among its rows, and its rows among all.
+        moves = [re.search(r" = graph\.(slice|slice_grad|concat|gather|cast) |^return ", statement) for statement in statements[1:]]
+        if all(moves) and any(move[1] in ("slice", "slice_grad", "concat", "gather") for move in moves):
+            continue
         made = {name: kind for name, kind in ARGUMENT.findall(header)}
         results = ""
         for statement in statements[1:]:

@@ -74,7 +74,7 @@ def both_forms():
         sums = re.findall(r"^ +(\d+)  (\w) +(\w+) +(\w+) +(\d+) +(\d+)  (.*)$", text, re.M)
         check([(str(one["block"]), one["phase"], one["kind"], *one["axes"], str(one["calls"]), str(one["bytes"]), one["reason"]) for one in sharding["collectives"]] == sums,
               f"{words}: {sharding['collectives']} and {sums}")
-        check(all(one["kind"] == "all_reduce" and one["axes"] == ["tp"] for one in sharding["collectives"]), f"{words}: {sharding['collectives']}")
+        check(all(one["kind"] in ("all_reduce", "all_gather", "reduce_scatter") and one["axes"] == ["tp"] for one in sharding["collectives"]), f"{words}: {sharding['collectives']}")
         sent = sum(rank["traffic"]["tensor_parallel"] for rank in whole["ranks"]) / whole["layout"]["dp"] / whole["layout"]["tp"]
         check(sum(one["bytes"] for one in sharding["collectives"]) == sent, f"{words}: {sharding['collectives']}, sent {sent}")
         figures = [float(re.search(rf"^{name} +([0-9.]+)", text, re.M)[1]) for name in ("cost_ms", "bound_ms")]

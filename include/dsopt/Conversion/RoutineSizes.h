@@ -16,8 +16,8 @@
 #include <optional>
 
 namespace dsopt {
-/// The sizes of attention over q and v of four dimensions; work is cut as for `pairs` of a batch entry and a head
-/// (none: those of q). The rest is zero.
+/// The sizes of attention over q and v of four dimensions; work is cut as for `pairs` of a batch entry and a
+/// head (none: those of q). The rest is zero.
 inline dsopt_attention attentionSizes(mlir::ShapedType q, mlir::ShapedType v,
                                       std::optional<int64_t> pairs = std::nullopt) {
   dsopt_attention sizes{};

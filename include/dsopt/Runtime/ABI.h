@@ -219,8 +219,8 @@ void dsopt_rt_accumulate(dsopt_rt *rt, int64_t elements, const float *value, voi
                          int64_t accumulate);
 
 /// `out = softmax(scale * q k^T + mask) v` for each batch entry and head, and `lse` (fp32, contiguous
-/// `[batch, heads, rows]`). `mask` may be null. Where there is `previous` (fp32, contiguous, as `out` is shaped),
-/// the result of other columns, and `previous_lse`, the result is of those, too. `workspace` has
+/// `[batch, heads, rows]`). `mask` may be null. Where there is `previous` (fp32, contiguous, as `out` is
+/// shaped), the result of other columns, and `previous_lse`, the result is of those, too. `workspace` has
 /// dsopt_attention_workspace(d, 0) bytes.
 void dsopt_rt_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k, const void *v,
                         const void *mask, const float *previous, const float *previous_lse, void *out,

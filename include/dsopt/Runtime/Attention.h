@@ -24,18 +24,19 @@ typedef struct dsopt_attention {
   int64_t type;        ///< (DSOPT_F32, DSOPT_BF16 or DSOPT_F16) of q, k, v, the result and all gradients
   int64_t mask_type;   ///< of the mask
   int64_t widens;      ///< the host's products of bf16 are of fp32, whatever instructions there are for it
-  int64_t causal;    ///< row t reads columns 0 to t + begin
-  int64_t begin;     ///< of rows and columns of the first of `shards`
-  int64_t row_step;  ///< what each further shard of rows adds to it
+  int64_t causal;      ///< row t reads columns 0 to t + begin
+  int64_t begin;       ///< of rows and columns of the first of `shards`
+  int64_t row_step;    ///< what each further shard of rows adds to it
   int64_t column_step; ///< what each further shard of columns takes away
   int64_t shards;      ///< of the sequence, of which rows and columns are one each
   int64_t distance;    ///< places from the shard of columns to that of rows, modulo `shards`
-  int64_t entries;     ///< whether batch entries are of all shards, one behind the other; else this rank's is its
-                       ///< place along sp
-  int64_t key_heads;   ///< of k and v, each of which as many of `heads` read
-  int64_t pairs;       ///< of a batch entry and a head: work is cut as for so many
-  int64_t partial, q_partial, column_partial; ///< the result, and the gradients of q, and of k and v, are fp32
-  int64_t threads;     ///< that the workspace has room for
+  int64_t entries; ///< whether batch entries are of all shards, one behind the other; else this rank's is its
+                   ///< place along sp
+  int64_t key_heads; ///< of k and v, each of which as many of `heads` read
+  int64_t pairs;     ///< of a batch entry and a head: work is cut as for so many
+  int64_t partial, q_partial,
+      column_partial; ///< the result, and the gradients of q, and of k and v, are fp32
+  int64_t threads;    ///< that the workspace has room for
   double scale;
   int64_t q[3], k[3], v[3], out[3];
   int64_t grad[3], q_grad[3], k_grad[3], v_grad[3];

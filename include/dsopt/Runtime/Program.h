@@ -181,8 +181,8 @@ struct Action {
   std::string name;             ///< for messages and traces: "block 3 F", "gather b2"
   std::vector<int64_t> waits;   ///< indices of actions that must be complete before it starts
   std::vector<Ref> refs; ///< Input: target; Run: the segment's arguments; Gather: slice, target; Reduce:
-                         ///< whole, target; AllToAll, Shift, Copy: source, target; Add: target, source; Send, Recv:
-                         ///< the value; Norm: gradient,
+                         ///< whole, target; AllToAll, Shift, Copy: source, target; Add: target, source; Send,
+                         ///< Recv: the value; Norm: gradient,
   ///< record; Agree: norms' records, losses, parts of metrics, outputs; Update: parameter, gradient, states;
   ///< Map: what its kernel takes; Fold: all ranks' statistics, then a target for each of `folds`
   Ref temp; ///< Run: scratch, if any; Update: this rank's record of norms where it is a `direction`, else all
@@ -192,19 +192,20 @@ struct Action {
   bool accumulate = false; ///< Run, Reduce
   bool fast = false;       ///< Reduce: in the engine's own order
   bool whole = false;      ///< Norm: of all that the rank has of the bucket's gradient, not of its slice
-  int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Shift, Send, Recv: of the value; Copy;
-                     ///< Fold: of one micro-batch
+  int64_t bytes = 0; ///< Gather: of one slice; AllToAll: for one member; Shift, Send, Recv: of the value;
+                     ///< Copy; Fold: of one micro-batch
   std::vector<Folded> folds;
   int64_t elements = 0;     ///< Reduce: of one slice; Add; Update; Map: of these or rows
   int64_t grain = 4096;     ///< Map: a thread takes a multiple of it
   std::string type = "f32"; ///< Reduce, Add, Norm: element type of the gradient, f32, bf16 or f16
   int64_t input = 0;        ///< Input: index into Program::inputs; -1: the micro-batch's context (Scalars.h)
   int64_t communicator =
-      -1;              ///< Gather, Reduce, AllToAll, Shift, Send, Recv, Agree: index into Program::communicators
-  int64_t peer = 0;    ///< Send, Recv: place among the communicator's members
-  std::string tag;     ///< Send, Recv: the value and micro-batch; equal on both ends
-  std::string traffic; ///< Gather, Send, Recv: all_gather, send_recv, tied or an axis of values
-                       ///< (tensor_parallel, sequence_parallel); AllToAll, Shift: such an axis, absent: all_to_all
+      -1;           ///< Gather, Reduce, AllToAll, Shift, Send, Recv, Agree: index into Program::communicators
+  int64_t peer = 0; ///< Send, Recv: place among the communicator's members
+  std::string tag;  ///< Send, Recv: the value and micro-batch; equal on both ends
+  std::string
+      traffic; ///< Gather, Send, Recv: all_gather, send_recv, tied or an axis of values
+               ///< (tensor_parallel, sequence_parallel); AllToAll, Shift: such an axis, absent: all_to_all
   int64_t bucket = -1; ///< Gather, Reduce, Norm, Update, Run of an update: index into Program::buckets
   int64_t norms = 0;   ///< Agree: how many of `refs` are records
   /// Agree: of each part of a metric that is measured here, where its elements begin among those that a

@@ -37,7 +37,8 @@ template <typename Op>
 constexpr bool isGradient =
     std::is_same_v<Op, exec::AttentionGradOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
 template <typename Op>
-constexpr bool isPart = std::is_same_v<Op, exec::AttentionPartOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
+constexpr bool isPart =
+    std::is_same_v<Op, exec::AttentionPartOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
 
 template <typename Op> static LogicalResult buildAttention(Op attention, RuntimeCallBuilder &builder) {
   std::optional<int64_t> pairs;
@@ -129,8 +130,9 @@ template <typename Op> static CallDescription describeAttention(Op op) {
   SmallVector<int64_t> shape(q.getShape().drop_back());
   shape.append({v.getDimSize(2), q.getDimSize(3), v.getDimSize(3)});
   // All but the workspace.
-  CallDescription call{isGradient<Op> ? "attention_grad" : "attention", shapeText(shape) + (op.getCausal() ? " causal" : ""),
-                       q.getElementType(), sumBytes(op->getOperands().drop_back())};
+  CallDescription call{isGradient<Op> ? "attention_grad" : "attention",
+                       shapeText(shape) + (op.getCausal() ? " causal" : ""), q.getElementType(),
+                       sumBytes(op->getOperands().drop_back())};
   call.head = std::max(q.getDimSize(3), v.getDimSize(3));
   return call;
 }

@@ -7,8 +7,8 @@
 using namespace mlir;
 using namespace dsopt;
 
-/// Whether an operand is one of the rows of each head, in the model's type: neither the mask nor statistics of
-/// rows, nor what is summed behind other columns.
+/// Whether an operand is one of the rows of each head, in the model's type: neither the mask nor statistics
+/// of rows, nor what is summed behind other columns.
 static bool isOfHeads(graph::AttentionOp op, Value value) { return value != op.getMask(); }
 static bool isOfHeads(graph::AttentionGradOp op, Value value) {
   return value != op.getMask() && value != op.getLse();
@@ -33,8 +33,8 @@ template <typename Op> static dsopt_attention sizesOf(Op op) {
   std::optional<int64_t> pairs;
   if constexpr (std::is_same_v<Op, graph::AttentionPartOp> || std::is_same_v<Op, graph::AttentionPartGradOp>)
     pairs = op.getPairs();
-  return attentionSizes(cast<RankedTensorType>(op.getQ().getType()), cast<RankedTensorType>(op.getV().getType()),
-                        pairs);
+  return attentionSizes(cast<RankedTensorType>(op.getQ().getType()),
+                        cast<RankedTensorType>(op.getV().getType()), pairs);
 }
 
 namespace {

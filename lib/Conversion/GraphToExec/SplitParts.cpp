@@ -48,10 +48,13 @@ private:
   void fill(Part &part, int64_t number);
   void need(Value value);
   void close(Part &part);
+  LogicalResult returnOnce(Part &part);
+  void showOperand(Collective collective, IRMapping &values, OpBuilder &builder);
 
   func::FuncOp function;
   SymbolTable &symbols;
   llvm::DenseMap<Operation *, int64_t> levels;
+  llvm::DenseMap<Value, Value> shapes; ///< what is returned under another shape than collectives take
   std::vector<Part> parts;
 };
 } // namespace
@@ -172,6 +175,36 @@ void PartSplitter::close(Part &part) {
       builder.getFunctionType(part.function.front().getArgumentTypes(), ValueRange(returned).getTypes()));
 }
 
+/// Of values that lie in the same bytes one is returned: collectives may take it under another shape.
+LogicalResult PartSplitter::returnOnce(Part &part) {
+  llvm::DenseMap<Value, Value> known; ///< by what they lie in
+  auto isTakenOnly = [](Value value) {
+    return graph::isReadView(value.getDefiningOp()) &&
+           llvm::all_of(value.getUsers(), [](Operation *user) { return !isa<func::ReturnOp>(user); });
+  };
+  for (Value value : part.results.takeVector()) {
+    Value &first = known[graph::storageOf(value)];
+    if (!first) {
+      part.results.insert(first = value);
+      continue;
+    }
+    bool isWhole = graph::numElements(value.getType()) == graph::numElements(first.getType());
+    if (isWhole && isTakenOnly(value)) {
+      shapes[value] = first;
+      continue;
+    }
+    if (!isWhole || !isTakenOnly(first))
+      return function.emitError("hands on one value under two shapes");
+    for (auto &[taken, shown] : shapes)
+      if (shown == first)
+        shown = value;
+    shapes[first] = value;
+    part.results.remove(first);
+    part.results.insert(first = value);
+  }
+  return success();
+}
+
 LogicalResult PartSplitter::split() {
   if (failed(findLevels()))
     return failure();
@@ -192,10 +225,8 @@ LogicalResult PartSplitter::split() {
     for (Collective collective : part.collectives) {
       std::optional<graph::Layout> layout = graph::locate(collective->getOperand(0)).layout;
       Operation *source = graph::storageOf(collective->getOperand(0)).getDefiningOp();
-      bool isHere = source && !graph::isMadeInPlace(source) && !isa<Collective>(source);
       // A part that is cut away would take what is made where it is used with it.
-      if (!layout || !layout->isContiguous() || graph::isMadeInPlace(source) ||
-          (!isHere && graph::isReadView(collective->getOperand(0).getDefiningOp())))
+      if (!layout || !layout->isContiguous() || graph::isMadeInPlace(source))
         return collective->emitOpError(
             "takes what does not lie by itself, expected a value that its block makes");
       need(collective->getOperand(0));
@@ -204,10 +235,8 @@ LogicalResult PartSplitter::split() {
   for (Value value : function.front().getTerminator()->getOperands())
     need(value);
   for (Part &part : parts) {
-    llvm::DenseSet<Value> roots;
-    for (Value value : part.results)
-      if (!roots.insert(graph::storageOf(value)).second)
-        return function.emitError("hands on one value under two shapes");
+    if (failed(returnOnce(part)))
+      return failure();
     if (part.function)
       close(part);
   }
@@ -216,6 +245,14 @@ LogicalResult PartSplitter::split() {
     if (part.function)
       symbols.insert(part.function);
   return success();
+}
+
+/// What a collective takes between the runs: what another block made may be seen under another shape.
+void PartSplitter::showOperand(Collective collective, IRMapping &values, OpBuilder &builder) {
+  Value value = collective->getOperand(0), shown = shapes.lookup(value);
+  if (!values.contains(value))
+    values.map(value, graph::ReshapeOp::create(builder, collective.getLoc(), value.getType(),
+                                               values.lookup(shown ? shown : graph::storageOf(value))));
 }
 
 /// Runs the parts, with the collectives between them.
@@ -232,8 +269,10 @@ void PartSplitter::replace(graph::RunOp run) {
       for (auto [value, result] : llvm::zip_equal(part.results, own.getOutputs()))
         values.map(value, result);
     }
-    for (Collective collective : part.collectives)
+    for (Collective collective : part.collectives) {
+      showOperand(collective, values, builder);
       builder.clone(*collective, values);
+    }
   }
   for (auto [result, value] :
        llvm::zip_equal(run.getOutputs(), function.front().getTerminator()->getOperands()))

@@ -7,9 +7,13 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::dist;
 
+/// Where tensor shards meet.
+static constexpr llvm::StringLiteral kMeetings[] = {"dist.shared", "dist.all_reduce", "graph.tree_add"};
+
 static const AttributeRow kAttributes[] = {
     {kStageAttr, AttributePlace::Function, kCountKind},
     {kChunkAttr, AttributePlace::Function, kCountKind},
+    {kTensorAttr, AttributePlace::Operation, kUnitKind, kMeetings},
 };
 
 std::optional<int64_t> dist::getChunk(Operation *function) {

@@ -200,9 +200,10 @@ template <typename Op> static LogicalResult verifyShards(Op op) {
       (!op.getEntries() && isAlone && own != shards))
     return op.emitOpError("has ") << own << " of " << shards << " shards over " << textOf(op.getAxes())
                                   << ", expected equally many on each rank, or all as batch entries of one";
-  if (int64_t masks = op.getMasks().size(); masks && masks != own * shards && !(op.getEntries() && masks == shards))
-    return op.emitOpError("has ") << masks << " masks, expected one for each of " << own << " and of " << shards
-                                  << " shards, or none";
+  if (int64_t masks = op.getMasks().size();
+      masks && masks != own * shards && !(op.getEntries() && masks == shards))
+    return op.emitOpError("has ") << masks << " masks, expected one for each of " << own << " and of "
+                                  << shards << " shards, or none";
   return success();
 }
 LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) { return verifyShards(*this); }
@@ -213,13 +214,14 @@ static bool haveTypesOf(ValueRange values, ValueRange others) {
 }
 LogicalResult AttentionOp::verify() {
   if (getK().size() != getQ().size() || getV().size() != getQ().size() || getResult().size() != getQ().size())
-    return emitOpError("has ") << getQ().size() << " q, " << getK().size() << " k, " << getV().size() << " v and "
-                               << getResult().size() << " results, expected equally many";
+    return emitOpError("has ") << getQ().size() << " q, " << getK().size() << " k, " << getV().size()
+                               << " v and " << getResult().size() << " results, expected equally many";
   return success();
 }
 LogicalResult AttentionGradOp::verify() {
-  if (!haveTypesOf(getQ(), getQGrad()) || !haveTypesOf(getK(), getKGrad()) || !haveTypesOf(getV(), getVGrad()) ||
-      !haveTypesOf(getResult(), getGrad()) || getLse().size() != getQ().size())
+  if (!haveTypesOf(getQ(), getQGrad()) || !haveTypesOf(getK(), getKGrad()) ||
+      !haveTypesOf(getV(), getVGrad()) || !haveTypesOf(getResult(), getGrad()) ||
+      getLse().size() != getQ().size())
     return emitOpError("expected gradients of the types of what they are of");
   return success();
 }

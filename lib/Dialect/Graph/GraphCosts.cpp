@@ -150,8 +150,9 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
     MatMulOp::attachInterface<Product<MatMulOp>>(*context);
     LinearNllOp::attachInterface<Product<LinearNllOp>>(*context);
-    attachFloatSum<MatMulOp, LinearNllOp, AttentionOp, AttentionPartOp, CtcOp, ReduceSumOp, ReduceMeanOp, ReduceProdOp,
-                   CumSumOp, WindowsSumOp, GatherGradOp, SoftmaxOp, LayerNormOp, RmsNormOp, NllOp>(context);
+    attachFloatSum<MatMulOp, LinearNllOp, AttentionOp, AttentionPartOp, CtcOp, ReduceSumOp, ReduceMeanOp,
+                   ReduceProdOp, CumSumOp, WindowsSumOp, GatherGradOp, SoftmaxOp, LayerNormOp, RmsNormOp,
+                   NllOp>(context);
     attachResultCost<UnpackBitsOp, NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, ReciprocalOp, FloorOp, CeilOp,
                      RoundOp, SinOp, CosOp, AcosOp, AcoshOp, AsinOp, AsinhOp, AtanOp, AtanhOp, CoshOp, SinhOp,
                      TanhOp, ErfOp, SigmoidOp, ReluOp, NotOp, IsNaNOp, AddOp, TreeAddOp, SubOp, MulOp, DivOp,

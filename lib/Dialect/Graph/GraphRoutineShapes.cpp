@@ -19,8 +19,8 @@ static LogicalResult verifyMask(Operation *op, Value mask, ArrayRef<int64_t> sco
   return success();
 }
 
-/// q [batch, heads, T, D], k [batch, heads, S, D], v [batch, heads, S, E]; where heads are `shared`, those of k
-/// and v may be fewer.
+/// q [batch, heads, T, D], k [batch, heads, S, D], v [batch, heads, S, E]; where heads are `shared`, those of
+/// k and v may be fewer.
 static LogicalResult verifyHeads(Operation *op, Value q, Value k, Value v, bool shared) {
   ArrayRef<int64_t> qs = tensorType(q).getShape(), ks = tensorType(k).getShape(),
                     vs = tensorType(v).getShape();
@@ -153,7 +153,8 @@ LogicalResult AttentionPartOp::verify() {
       failed(verifyType(*this, "previous lse", getPreviousLse(), lse)))
     return failure();
   if (!getPrevious() != !getPreviousLse())
-    return emitOpError("has ") << (getPrevious() ? "no lse of what came before" : "but the lse of what came before")
+    return emitOpError("has ") << (getPrevious() ? "no lse of what came before"
+                                                 : "but the lse of what came before")
                                << ", expected both or neither";
   return verifyType(*this, "lse", getLse(), lse);
 }

@@ -30,8 +30,7 @@ struct AttentionSequence : SequenceOpInterface::ExternalModel<AttentionSequence,
 };
 
 /// Rows and columns are of shards that follow from the rank's place.
-template <typename Op>
-struct PlacedPart : RankDependentOpInterface::ExternalModel<PlacedPart<Op>, Op> {
+template <typename Op> struct PlacedPart : RankDependentOpInterface::ExternalModel<PlacedPart<Op>, Op> {
   bool differsBetweenRanks(Operation *op, bool time) const {
     auto part = cast<Op>(op);
     return time && part.getCausal() && !part.getEntries() && part.getShards() > 1;

@@ -144,12 +144,12 @@ static LogicalResult addRules(NodeBuilder &n, const Heads &h, Mask &mask) {
   // Every query has a place among the keys, which it may read.
   mask.readsItself = h.past + h.rows <= h.columns;
   if (h.columns && h.rows > kMostStored / h.columns) {
-    Value row = e.add(e.counting(i64, h.rows, 0, 2), e.splat(i64, h.past)), column = e.counting(i64, h.columns, 1, 2);
+    Value row = e.add(e.counting(i64, h.rows, 0, 2), e.splat(i64, h.past)),
+          column = e.counting(i64, h.columns, 1, 2);
     if (right >= 0)
       mask.fixed = e.make<graph::LessEqualOp>({column, e.add(row, e.splat(i64, right))});
     if (left >= 0)
-      mask.fixed =
-          both(e, mask.fixed, e.make<graph::LessEqualOp>({e.sub(row, e.splat(i64, left)), column}));
+      mask.fixed = both(e, mask.fixed, e.make<graph::LessEqualOp>({e.sub(row, e.splat(i64, left)), column}));
     return success(mask.fixed != nullptr);
   }
   SmallVector<bool> keeps;

@@ -257,7 +257,8 @@ static LogicalResult trilu(NodeBuilder &n) {
     Type i64 = n.e.builder.getI64Type();
     Value row = n.e.add(n.e.counting(i64, rows, 0, 2), n.e.splat(i64, diagonal)),
           column = n.e.counting(i64, columns, 1, 2);
-    kept = isUpper ? n.e.make<graph::LessEqualOp>({row, column}) : n.e.make<graph::LessEqualOp>({column, row});
+    kept =
+        isUpper ? n.e.make<graph::LessEqualOp>({row, column}) : n.e.make<graph::LessEqualOp>({column, row});
   } else {
     SmallVector<bool> keeps;
     for (int64_t i = 0; i < rows; ++i)

@@ -371,8 +371,8 @@ private:
     }
   }
 
-  /// A gather takes all of what a peer posts, an all-to-all what is this rank's of it, a shift what the member
-  /// before has.
+  /// A gather takes all of what a peer posts, an all-to-all what is this rank's of it, a shift what the
+  /// member before has.
   bool pollCopies(Operation &op, int slot) {
     int64_t part = op.kind == Kind::AllToAll ? op.group->self * op.bytes : 0;
     int before = (op.group->self + op.group->size() - 1) % op.group->size();

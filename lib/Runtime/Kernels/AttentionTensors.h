@@ -9,7 +9,8 @@
 
 namespace dsopt::runtime {
 
-/// Null where there is none; those of the gradient are null forward. What came before (`previous`, `kPrevious`
+/// Null where there is none; those of the gradient are null forward. What came before (`previous`,
+/// `kPrevious`
 /// ...) is contiguous, as are statistics of rows (lse).
 struct AttentionTensors {
   const void *q, *k, *v, *mask;

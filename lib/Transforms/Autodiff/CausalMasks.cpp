@@ -128,8 +128,9 @@ Known Finder::sum(Operation *op, double factor) {
     return {{}, Choice{broadcast(lhs.choice->line, rank), lhs.choice->low + more, lhs.choice->high + more}};
   }
   if (rhs.choice && lhs.line && lhs.line->isConstant())
-    return {{}, Choice{broadcast(rhs.choice->line, rank), lhs.line->base + factor * rhs.choice->low,
-                       lhs.line->base + factor * rhs.choice->high}};
+    return {{},
+            Choice{broadcast(rhs.choice->line, rank), lhs.line->base + factor * rhs.choice->low,
+                   lhs.line->base + factor * rhs.choice->high}};
   return {};
 }
 
@@ -142,7 +143,8 @@ Known Finder::product(Operation *op) {
   double factor = rhs.line->base;
   size_t rank = shapeOf(op->getResult(0)).size();
   if (lhs.choice)
-    return {{}, Choice{broadcast(lhs.choice->line, rank), lhs.choice->low * factor, lhs.choice->high * factor}};
+    return {{},
+            Choice{broadcast(lhs.choice->line, rank), lhs.choice->low * factor, lhs.choice->high * factor}};
   if (!lhs.line)
     return {};
   Line line = broadcast(*lhs.line, rank);
@@ -177,14 +179,15 @@ Known Finder::choose(graph::WhereOp op) {
   if (!condition.choice || !yes || !no)
     return {};
   const Choice &made = *condition.choice;
-  return {{}, Choice{broadcast(made.line, shapeOf(op).size()), made.low != 0 ? *yes : *no,
-                     made.high != 0 ? *yes : *no}};
+  return {{},
+          Choice{broadcast(made.line, shapeOf(op).size()), made.low != 0 ? *yes : *no,
+                 made.high != 0 ? *yes : *no}};
 }
 
 /// The same elements in other places: `through` says where a line's are.
 Known Finder::moved(Value input, llvm::function_ref<std::optional<Line>(const Line &)> through) {
   Known known = find(input);
-  std::optional<Line> line = known.line    ? through(*known.line)
+  std::optional<Line> line = known.line     ? through(*known.line)
                              : known.choice ? through(known.choice->line)
                                             : std::nullopt;
   if (!line)
@@ -214,7 +217,8 @@ Known Finder::read(Value value) {
       .Case<graph::NotOp>([&](graph::NotOp op) {
         Known known = find(op.getInput());
         if (known.choice)
-          known.choice = Choice{known.choice->line, double(known.choice->low == 0), double(known.choice->high == 0)};
+          known.choice =
+              Choice{known.choice->line, double(known.choice->low == 0), double(known.choice->high == 0)};
         known.line.reset();
         return known;
       })

@@ -1,7 +1,7 @@
 //===- CausalMasks.h - masks that are counted, not stored -------*- C++ -*-===//
 //
-// A mask of long sequences is no constant: it is computed from the numbers of rows and columns. What it says is
-// found from the operations that make it. Private to this folder.
+// A mask of long sequences is no constant: it is computed from the numbers of rows and columns. What it says
+// is found from the operations that make it. Private to this folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ struct CausalMask {
   int64_t shift;
   double read, masked;
 };
-/// What a mask of these rows and columns says, if it is made of counts by comparisons, arithmetic with numbers
-/// and views alone; nothing where it is anything else.
+/// What a mask of these rows and columns says, if it is made of counts by comparisons, arithmetic with
+/// numbers and views alone; nothing where it is anything else.
 std::optional<CausalMask> findCausalMask(mlir::Value mask, int64_t rows, int64_t columns);
 
 } // namespace dsopt

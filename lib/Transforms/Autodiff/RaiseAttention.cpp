@@ -342,10 +342,10 @@ void Raiser::raise(graph::SoftmaxOp softmax) {
   auto lse = RankedTensorType::get(ArrayRef(shape).drop_back(), builder.getF32Type());
   shape[3] = fromEnd(v, 1);
   auto resultType = RankedTensorType::get(shape, typeOf(v).getElementType());
-  Value result = graph::AttentionOp::create(
-                     builder, loc, resultType, lse, q, k, v, mask, builder.getF64FloatAttr(scale),
-                     causal ? builder.getUnitAttr() : UnitAttr(), IntegerAttr(), IntegerAttr())
-                     .getResult();
+  Value result =
+      graph::AttentionOp::create(builder, loc, resultType, lse, q, k, v, mask, builder.getF64FloatAttr(scale),
+                                 causal ? builder.getUnitAttr() : UnitAttr(), IntegerAttr(), IntegerAttr())
+          .getResult();
   raised(result.getDefiningOp(), "attention");
   // Without a mask but the causal one every row reads something.
   if (probabilities->zeroed && mask)

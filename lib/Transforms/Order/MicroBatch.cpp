@@ -55,6 +55,7 @@ private:
   llvm::DenseMap<Attribute, std::pair<int64_t, int64_t>> places; ///< parameter -> bucket, first element
   llvm::DenseMap<StringAttr, int64_t> bucketIds;                 ///< by name
   llvm::DenseMap<Value, int64_t> valueIds;
+  llvm::StringMap<int64_t> collectives; ///< results of a name so far
   /// Of the values of gathers: the gather, and the parameter.
   llvm::DenseMap<Value, std::pair<int64_t, FlatSymbolRefAttr>> gathered;
   /// In the order of the function, each with the number of runs before it.
@@ -187,6 +188,16 @@ LogicalResult Reader::readOperand(RunInfo &run, Value operand, Location loc) {
   return success();
 }
 
+static void placeAt(RunInfo &run, func::FuncOp segment) {
+  auto integer = [&](StringRef name) {
+    auto attr = segment->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  run.block = integer(graph::kBlockAttr);
+  run.stage = integer(dist::kStageAttr);
+  run.chunk = dist::getChunk(segment).value_or(run.stage);
+}
+
 LogicalResult Reader::readRun(graph::RunOp op) {
   RunInfo run;
   run.segment = symbols.lookup<func::FuncOp>(op.getCalleeAttr().getAttr());
@@ -196,9 +207,7 @@ LogicalResult Reader::readRun(graph::RunOp op) {
     auto attr = run.segment->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
   };
-  run.block = integer(graph::kBlockAttr);
-  run.stage = integer(dist::kStageAttr);
-  run.chunk = dist::getChunk(run.segment).value_or(run.stage);
+  placeAt(run, run.segment);
   run.temp = integer(exec::kTempAttr);
   std::optional<Phase> phase = graph::getPhase(run.segment);
   if (!phase || (*phase == Phase::E) != result.evaluates)
@@ -232,16 +241,23 @@ LogicalResult Reader::readRun(graph::RunOp op) {
   return success();
 }
 
-/// The segment that takes a value first, as it is or as collectives hand it on.
-func::FuncOp Reader::readerOf(Value value) {
+/// The run that takes a value first, as it is or as collectives hand it on.
+static graph::RunOp firstRunOf(Value value) {
+  graph::RunOp first;
   for (Operation *user : value.getUsers()) {
-    if (auto run = dyn_cast<graph::RunOp>(user))
-      return symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr());
-    if (isa<dist::ValueCollectiveOpInterface>(user))
-      if (func::FuncOp found = readerOf(user->getResult(0)))
-        return found;
+    auto run = dyn_cast<graph::RunOp>(user);
+    if (isa<dist::ValueCollectiveOpInterface, graph::ReshapeOp>(user))
+      run = firstRunOf(user->getResult(0));
+    if (run && (!first || run->isBeforeInBlock(first)))
+      first = run;
   }
-  return {};
+  return first;
+}
+
+/// The segment of that run.
+func::FuncOp Reader::readerOf(Value value) {
+  graph::RunOp run = firstRunOf(value);
+  return run ? symbols.lookup<func::FuncOp>(run.getCalleeAttr().getAttr()) : func::FuncOp();
 }
 
 LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
@@ -254,9 +270,8 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
     return success();
   }
   MemRefType type = result.values[source].type;
-  // What is moved are bytes.
-  if (Type element = type.getElementType(); isa<dist::AllReduceOp, dist::ReduceScatterOp>(op) &&
-                                            !element.isF32() && !element.isBF16() && !element.isF16())
+  if (Type element = type.getElementType();
+      op.isSum() && !element.isF32() && !element.isBF16() && !element.isF16())
     return op->emitOpError("takes values of ") << element << ", expected f32, bf16 or f16";
   auto resultType = cast<RankedTensorType>(op->getResult(0).getType());
   int64_t padded = op.getBufferElements(/*isResult=*/false, type.getNumElements(), ranks),
@@ -270,14 +285,19 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   run.stage = maker.stage;
   run.chunk = maker.chunk;
   run.phase = maker.phase;
-  // What an earlier function of blocks has made is taken where it is read: behind none of this one's runs yet.
-  if (const RunInfo &before = result.runs.back(); before.block != maker.block || before.phase != maker.phase) {
-    func::FuncOp reader = readerOf(op->getResult(0));
+  // What an earlier function of blocks has made is taken where it is read: behind none of this one's runs
+  // yet.
+  func::FuncOp reader = readerOf(op->getResult(0));
+  if (const RunInfo &before = result.runs.back();
+      before.block != maker.block || before.phase != maker.phase) {
     std::optional<Phase> phase = reader ? graph::getPhase(reader) : std::nullopt;
     if (!phase)
       return op->emitOpError("has a result that no run takes");
     run.phase = *phase == Phase::E ? Phase::F : *phase;
   }
+  // What grows travels to another stage before.
+  if (reader && resultType.getNumElements() > type.getNumElements())
+    placeAt(run, reader);
   run.inputs = {source};
   run.results = {(int64_t)result.values.size()};
   ValueInfo value;
@@ -285,6 +305,8 @@ LogicalResult Reader::readCollective(dist::ValueCollectiveOpInterface op) {
   value.name = result.values[source].name + ".sum";
   if (run.phase != maker.phase)
     value.name += ("." + stringifyPhase(run.phase)).str();
+  if (int64_t before = collectives[value.name]++)
+    value.name += "." + std::to_string(before);
   value.run = result.runs.size();
   value.stage = run.stage;
   value.chunk = run.chunk;
@@ -316,6 +338,10 @@ LogicalResult Reader::readBody() {
     if (auto run = dyn_cast<graph::RunOp>(op)) {
       if (failed(readRun(run)))
         return failure();
+    } else if (auto reshape = dyn_cast<graph::ReshapeOp>(op)) {
+      // A collective takes a value under another shape.
+      if (auto known = valueIds.find(reshape.getInput()); known != valueIds.end())
+        valueIds[reshape.getResult()] = known->second;
     } else if (auto collective = dyn_cast<dist::ValueCollectiveOpInterface>(op)) {
       if (failed(readCollective(collective)))
         return failure();

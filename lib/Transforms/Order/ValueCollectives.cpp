@@ -56,6 +56,7 @@ struct ActionsBase : dist::ValueCollectiveOpInterface::ExternalModel<Model, Op> 
 
 /// What is sent lies as it is made.
 template <typename Model, typename Op> struct MovesBase : ActionsBase<Model, Op> {
+  bool isSum(Operation *) const { return false; }
   int64_t getBufferElements(Operation *, bool, int64_t elements, int64_t) const { return elements; }
 };
 
@@ -110,8 +111,8 @@ struct ShiftActions : MovesBase<ShiftActions, dist::ShiftOp> {
   void writeActions(Operation *op, ProgramBuilder &out, Attribute source, Attribute target, MemRefType type,
                     StringRef) const {
     Exchange all(op, getAxes(op), out, source, target);
-    out.emit<ShiftOp>(all.source, all.target, bytesOf(operandElements(op), type.getElementType()), all.traffic,
-                      out.nextOrder(), all.group, kTensorStream);
+    out.emit<ShiftOp>(all.source, all.target, bytesOf(operandElements(op), type.getElementType()),
+                      all.traffic, out.nextOrder(), all.group, kTensorStream);
   }
 };
 } // namespace

@@ -1,9 +1,9 @@
 //===- SequenceAttention.cpp - what dist.attention is made of -------------===//
 //
-// Rows of a shard meet the columns of all shards, its own first and then those before it, and keep their result
-// with its sums of exponentials from meeting to meeting (Liu et al., "Ring Attention with Blockwise
-// Transformers", 2023). Keys and values travel along the ring; in backward the sums of their gradients do, too.
-// Whoever computes a meeting, and when, its result is added in the same order.
+// Rows of a shard meet the columns of all shards, its own first and then those before it, and keep their
+// result with its sums of exponentials from meeting to meeting (Liu et al., "Ring Attention with Blockwise
+// Transformers", 2023). Keys and values travel along the ring; in backward the sums of their gradients do,
+// too. Whoever computes a meeting, and when, its result is added in the same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ static RankedTensorType wide(RankedTensorType type) {
 }
 
 namespace {
-/// Rows of a rank's shard `row` and columns that are shard `column` of what has come `step` places along the ring.
-/// Shards of this rank that lie behind the rows' come last, when all the others' have been.
+/// Rows of a rank's shard `row` and columns that are shard `column` of what has come `step` places along the
+/// ring. Shards of this rank that lie behind the rows' come last, when all the others' have been.
 struct Meeting {
   int64_t row, column, step;
   bool isLast;
@@ -178,10 +178,10 @@ public:
       auto made = std::apply(
           [&](auto... place) {
             return graph::AttentionPartGradOp::create(
-                builder, loc, typeFor(op.getQ()[row], isRowPartial), typeFor(op.getK()[column], isColumnPartial),
-                typeFor(op.getV()[column], isColumnPartial), op.getQ()[row], keys[column], values[column], mask,
-                op.getResult()[row], op.getLse()[row], op.getGrad()[row], q, k, v, place..., flag(isRowPartial),
-                flag(isColumnPartial));
+                builder, loc, typeFor(op.getQ()[row], isRowPartial),
+                typeFor(op.getK()[column], isColumnPartial), typeFor(op.getV()[column], isColumnPartial),
+                op.getQ()[row], keys[column], values[column], mask, op.getResult()[row], op.getLse()[row],
+                op.getGrad()[row], q, k, v, place..., flag(isRowPartial), flag(isColumnPartial));
           },
           placeOf(meeting));
       q = made.getQGrad();
@@ -214,11 +214,12 @@ struct AttentionGradient : DifferentiableOpInterface::ExternalModel<AttentionGra
       return op->emitOpError("has no gradient of its masks");
     SmallVector<Value> grads;
     for (auto [grad, result] : llvm::zip(resultGrads, attention.getResult()))
-      grads.push_back(grad ? grad : 
-                           Value(graph::ConstantOp::create(
-                               builder, op->getLoc(),
-                               cast<ElementsAttr>(DenseElementsAttr::get(
-                                   typeOf(result), builder.getFloatAttr(typeOf(result).getElementType(), 0))))));
+      grads.push_back(
+          grad ? grad
+               : Value(graph::ConstantOp::create(
+                     builder, op->getLoc(),
+                     cast<ElementsAttr>(DenseElementsAttr::get(
+                         typeOf(result), builder.getFloatAttr(typeOf(result).getElementType(), 0))))));
     SmallVector<Type> types(op->getOperandTypes());
     types.truncate(3 * own);
     auto gradient = dist::AttentionGradOp::create(

@@ -1,8 +1,9 @@
 //===- SequenceExchange.cpp - attention whose rows and columns are shards -===//
 //
-// Ulysses (Jacobs et al., 2023): before attention ranks exchange positions for heads, and back behind it: each
-// shard has some heads of all positions. Or keys and values go along a ring. Either way rows of one shard meet
-// the columns of another, and each row meets them in one order (dist.attention): the bits are the same.
+// Ulysses (Jacobs et al., 2023): before attention ranks exchange positions for heads, and back behind it:
+// each shard has some heads of all positions. Or keys and values go along a ring. Either way rows of one
+// shard meet the columns of another, and each row meets them in one order (dist.attention): the bits are the
+// same.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +46,8 @@ SequenceWriter::Shards SequenceWriter::columnsOf(Value value, int64_t heads) {
     SmallVector<int64_t> shape(typeOf(shard).getShape());
     if (isRepeated) {
       shape[2] = shards / shared->count;
-      shard = graph::ExpandOp::create(
-          builder, loc, RankedTensorType::get(shape, typeOf(shard).getElementType()), shard);
+      shard = graph::ExpandOp::create(builder, loc,
+                                      RankedTensorType::get(shape, typeOf(shard).getElementType()), shard);
     }
     shape[1] *= shape[2];
     shape.erase(shape.begin() + 2);
@@ -107,8 +108,9 @@ SequenceWriter::Shards SequenceWriter::masksOf(Operation *op, std::optional<int6
   llvm::append_range(shape, typeOf(operand->get()).getShape());
   Value whole = reshaped(operand->get(), shape);
   auto take = [&](Value from, int64_t dim, Value places) -> Value {
-    return shape[dim] == 1 ? from
-                           : graph::GatherOp::create(builder, loc, from, places, dim, IntegerAttr()).getResult();
+    return shape[dim] == 1
+               ? from
+               : graph::GatherOp::create(builder, loc, from, places, dim, IntegerAttr()).getResult();
   };
   auto first = [](int64_t count) { return llvm::to_vector(llvm::seq(static_cast<int32_t>(count))); };
   Shards masks;
@@ -119,9 +121,8 @@ SequenceWriter::Shards SequenceWriter::masksOf(Operation *op, std::optional<int6
       for (int64_t row = 0; row < shards; ++row) {
         int64_t column = (row + shards - distance) % shards;
         Value some = shape[2] == 1 ? own : sliced(own, 2, row * (allRows / shards), allRows / shards);
-        each.push_back(shape[3] == 1
-                           ? some
-                           : sliced(some, 3, column * (allColumns / shards), allColumns / shards));
+        each.push_back(shape[3] == 1 ? some
+                                     : sliced(some, 3, column * (allColumns / shards), allColumns / shards));
       }
       bool isAlike = shape[0] == 1 && shape[2] == 1 && shape[3] == 1;
       masks.push_back(isAlike ? each[0] : joined(each, 0));
@@ -168,16 +169,16 @@ void SequenceWriter::writeMet(Operation *op) {
       shape[3] = typeOf(some).getDimSize(3);
       types.push_back(RankedTensorType::get(shape, typeOf(some).getElementType()));
     }
-    return dist::AttentionOp::create(builder, loc, types, lses, q, k, v, masks, softmax.scale,
-                                     softmax.causal ? builder.getUnitAttr() : UnitAttr(),
-                                     byHeads ? builder.getUnitAttr() : UnitAttr(),
-                                     builder.getI64IntegerAttr(softmax.begin),
-                                     builder.getI64IntegerAttr(shards), builder.getI64IntegerAttr(pairs),
-                                     byHeads ? none : axes)
+    return dist::AttentionOp::create(
+               builder, loc, types, lses, q, k, v, masks, softmax.scale,
+               softmax.causal ? builder.getUnitAttr() : UnitAttr(),
+               byHeads ? builder.getUnitAttr() : UnitAttr(), builder.getI64IntegerAttr(softmax.begin),
+               builder.getI64IntegerAttr(shards), builder.getI64IntegerAttr(pairs), byHeads ? none : axes)
         .getResult();
   };
   if (!byHeads) {
-    values[op->getResult(0)] = Shards(attend(operands[0], operands[1], operands[2], masksOf(op, std::nullopt)));
+    values[op->getResult(0)] =
+        Shards(attend(operands[0], operands[1], operands[2], masksOf(op, std::nullopt)));
     return;
   }
   Shards results;

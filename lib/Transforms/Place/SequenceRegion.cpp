@@ -99,7 +99,9 @@ void SequenceRegion::classify(func::FuncOp forward) {
     bool isRead = isa<graph::ReadOp>(op);
     bool isMade = isRead || llvm::any_of(op.getOperands(), [&](Value value) { return !isFree(value); });
     // The gradient of anything but a view would be computed of pieces here, and of their sum there.
-    bool isView = isa<graph::ReshapeOp, graph::TransposeOp>(op) && isWeight(op.getOperand(0));
+    auto shared = dyn_cast<dist::SharedOp>(op);
+    bool isView = (isa<graph::ReshapeOp, graph::TransposeOp>(op) || (shared && shared.getExact())) &&
+                  isWeight(op.getOperand(0));
     for (Value result : op.getResults()) {
       if (isMade)
         computed.insert(result);
@@ -109,8 +111,13 @@ void SequenceRegion::classify(func::FuncOp forward) {
   }
 }
 
-/// Whether shards could have a value: what is free or a weight is taken in slices where it is read.
-bool SequenceRegion::canHave(Value value) const { return !isFree(value) && !isWeight(value); }
+/// Whether shards could have a value: what is free or a weight is taken in slices where it is read, and so is
+/// along tp what all ranks compute alike.
+bool SequenceRegion::canHave(Value value) const {
+  if (axis == Axis::tp)
+    return value.getDefiningOp() && isCut(value.getDefiningOp());
+  return !isFree(value) && !isWeight(value);
+}
 
 void SequenceRegion::assign(Value value, TimeCut cut) {
   if (!canHave(value) || !cuts.try_emplace(value, cut).second)
@@ -252,7 +259,7 @@ std::optional<TimeCut> SequenceRegion::throughSlice(graph::SliceOp op, Value fro
     return std::nullopt;
   if (size == taken)
     return cut;
-  if (from != op.getInput() || cut.parts > 1)
+  if (from != op.getInput() || cut.parts > 1 || axis == Axis::tp)
     return std::nullopt;
   if (2 * taken < size) {
     takes.insert(op);

@@ -10,6 +10,7 @@
 #ifndef DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEREGION_H
 #define DSOPT_LIB_TRANSFORMS_PLACE_SEQUENCEREGION_H
 
+#include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -30,10 +31,13 @@ struct TimeCut {
 
 class SequenceRegion {
 public:
-  explicit SequenceRegion(int64_t shards) : shards(shards) {}
+  /// Of sequence shards, or along tp: of rows between products that tensor shards have.
+  explicit SequenceRegion(int64_t shards, Axis axis = Axis::sp) : shards(shards), axis(axis) {}
 
   /// Finds what is cut; emits an error and fails where an operation mixes positions by no rule.
   llvm::LogicalResult find(mlir::func::FuncOp forward);
+  /// Finds what is computed row by row of sums of tensor shards (CutRows.cpp).
+  void findRows(mlir::func::FuncOp forward);
   bool empty() const { return chosen.empty() && takes.empty(); }
 
   /// Whether an operation is computed for each shard.
@@ -82,7 +86,11 @@ private:
   void choose(mlir::Operation *op, const Loops &loops, unsigned loop, TimeCut cut);
   llvm::LogicalResult finish(mlir::Operation *op);
 
+  std::optional<TimeCut> rowsOf(mlir::Value sum, const llvm::DenseMap<int64_t, int64_t> &batches) const;
+  void keepWhatPays();
+
   int64_t shards;
+  Axis axis;
   llvm::DenseSet<mlir::Value> computed, weights;
   llvm::DenseMap<mlir::Value, TimeCut> cuts;
   llvm::DenseMap<mlir::Operation *, Cuts> chosen;

@@ -29,7 +29,7 @@ Value SequenceWriter::alone(Value value) {
 }
 
 Value SequenceWriter::places(int64_t shard, ArrayRef<int32_t> first, int64_t step) {
-  Value number = numberOfShard(builder, loc, Axis::sp, alone(graph::getOrAddContext(forward)),
+  Value number = numberOfShard(builder, loc, axis, alone(graph::getOrAddContext(forward)),
                                builder.getI32Type(), mine, shard);
   return placesOfShard(builder, loc, number, first, step);
 }
@@ -72,7 +72,7 @@ SequenceWriter::Shards SequenceWriter::shareWhole(Value value, dist::AxesAttr ov
   Shards &each = shared[{value, block}];
   if (each.empty()) {
     auto all = dist::SharedOp::create(builder, loc, SmallVector<Type>(mine, value.getType()), value, over,
-                                      /*exact=*/region.isWeight(value));
+                                      /*exact=*/axis == Axis::sp && region.isWeight(value));
     each.assign(all.getShards().begin(), all.getShards().end());
   }
   return each;
@@ -131,6 +131,8 @@ SequenceWriter::Shards SequenceWriter::sliceWhole(Value value, TimeCut cut, bool
 
 /// The whole of a value that is cut.
 Value SequenceWriter::gather(Value value) {
+  if (axis == Axis::tp)
+    return gatherRows(value, /*alike=*/false);
   if (Value known = gathered.lookup({value, block}))
     return known;
   TimeCut cut = *region.cutOf(value);
@@ -209,9 +211,9 @@ SequenceWriter::Shards SequenceWriter::operandOf(OpOperand &operand) {
   if (known && !wanted && isTrained(value))
     return shareGathered(value);
   Value whole = known ? gather(value) : wholeOf(value);
-  // Gradients of parameters are added over all that buckets are cut over, those of what was gathered as that
-  // says.
-  dist::AxesAttr over = known || region.isWeight(value) ? none : axes;
+  // Gradients of parameters are added over all that buckets are cut over, which tp is not, those of what was
+  // gathered as that says.
+  dist::AxesAttr over = known || (axis == Axis::sp && region.isWeight(value)) ? none : axes;
   if (wanted)
     return sliceWhole(whole, *wanted, isTrained(value), over);
   return isTrained(value) ? shareWhole(whole, over) : Shards(mine, whole);
@@ -234,6 +236,12 @@ void SequenceWriter::setPositions(Operation *copy, Operation *whole, int64_t sha
     int64_t inner = 1, own = cut.length / shards;
     for (int64_t size : type.getShape().drop_front(cut.dim + 1))
       inner *= size;
+    if (axis == Axis::tp) {
+      dropout.setRunsAttr(
+          graph::RunsAttr::get(builder.getContext(), own * inner, cut.length * inner, mine * own * inner));
+      dropout.setBegin(shard * own * inner);
+      return;
+    }
     if (std::optional<graph::RunsAttr> runs = dropout.getRuns()) {
       if (runs->getLength() >= cut.length * inner) {
         // Runs of positions.

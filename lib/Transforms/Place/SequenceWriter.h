@@ -18,16 +18,18 @@ namespace dsopt {
 class SequenceWriter {
 public:
   SequenceWriter(mlir::func::FuncOp forward, const SequenceRegion &region, int64_t shards, int64_t ranks,
-                 bool exchanges)
+                 bool exchanges, Axis axis = Axis::sp)
       : forward(forward), region(region), builder(forward.getContext()), shards(shards), ranks(ranks),
-        mine(shards / ranks), exchanges(exchanges) {
+        mine(shards / ranks), exchanges(exchanges), axis(axis) {
     llvm::SmallVector<AxisPart> parts;
     if (ranks > 1)
-      parts.push_back({Axis::sp});
+      parts.push_back({axis});
     axes = dist::AxesAttr::get(forward.getContext(), parts);
     none = dist::AxesAttr::get(forward.getContext(), {});
   }
   void write();
+  /// A region of rows (CutRows.cpp).
+  void writeRows();
 
 private:
   using Shards = llvm::SmallVector<mlir::Value, 4>;
@@ -35,6 +37,7 @@ private:
   void writeCut(mlir::Operation *op);
   void writeSum(mlir::Operation *op, llvm::ArrayRef<Shards> operands);
   void writeTaken(graph::SliceOp op);
+  void writeScattered(mlir::Operation *op);
   bool canMeet(mlir::Operation *op) const;
   void writeMet(mlir::Operation *op);
   Shards columnsOf(mlir::Value value, int64_t heads);
@@ -46,6 +49,10 @@ private:
   Shards shareWhole(mlir::Value value, dist::AxesAttr over);
   Shards sliceWhole(mlir::Value value, TimeCut cut, bool isTrained, dist::AxesAttr over);
   mlir::Value gather(mlir::Value value);
+  mlir::Value gatherRows(mlir::Value value, bool alike);
+  mlir::Value rowsFirst(mlir::Value value, TimeCut cut, int64_t own);
+  mlir::Value rowsBack(mlir::Value value, TimeCut cut, llvm::ArrayRef<int64_t> shape);
+  mlir::Value withFirst(mlir::Value value, int64_t dropped, llvm::ArrayRef<int64_t> first);
   std::optional<SharedHeads> repeatedHeads(mlir::Value value) const;
   Shards shareGathered(mlir::Value value);
   mlir::Value reshaped(mlir::Value value, llvm::ArrayRef<int64_t> shape);
@@ -72,12 +79,13 @@ private:
   mlir::OpBuilder builder;
   int64_t shards, ranks, mine; ///< in all, and of a rank
   bool exchanges;              ///< positions for heads, where attention has enough of them; else along a ring
+  Axis axis;                   ///< that ranks of the shards are along
   dist::AxesAttr axes, none;
   mlir::Location loc = builder.getUnknownLoc();
   mlir::Attribute block; ///< that operations are written for
   llvm::DenseMap<mlir::Value, Shards> values;
   llvm::DenseMap<ByBlock, Shards> shared;
-  llvm::DenseMap<ByBlock, mlir::Value> gathered, counted;
+  llvm::DenseMap<ByBlock, mlir::Value> gathered, alikes, counted;
   llvm::DenseMap<mlir::Value, mlir::Value>
       sums; ///< what whole results of operations that are cut have become
   std::map<std::pair<void *, std::array<int64_t, 4>>, llvm::SmallVector<std::pair<mlir::Attribute, Shards>>>

@@ -198,6 +198,7 @@ ShardWriter::Shards ShardWriter::shareWhole(Operation *op, Value value) {
         dist::SharedOp::create(builder, op->getLoc(), SmallVector<Type>(mine, value.getType()), value, axes);
     if (block)
       all->setAttr(graph::kBlockAttr, block);
+    all->setAttr(dist::kTensorAttr, builder.getUnitAttr());
     each.assign(all.getShards().begin(), all.getShards().end());
   }
   shared[{value, block}] = each;
@@ -226,7 +227,7 @@ void ShardWriter::writeReduction(Operation *op) {
   }
   all.number = [&](int64_t shard, Type integer) { return numberOf(op, shard, integer); };
   all.share = [&](Value value, int64_t shard) { return operandOf(op, value)[shard]; };
-  all.add = [&](ValueRange pieces) { return addPieces(builder, op->getLoc(), pieces, axes); };
+  all.add = [&](ValueRange pieces) { return addShards(op, pieces); };
   SmallVector<Value> results = cast<ShardedReductionOpInterface>(op).reduceShards(builder, all);
   setBlocks(before, op, op->getAttr(graph::kBlockAttr));
   op->replaceAllUsesWith(results);
@@ -271,6 +272,13 @@ void ShardWriter::writeOp(Operation *op) {
     writeSum(op, pieces);
 }
 
+/// The sum of what shards have, which says that it is one.
+Value ShardWriter::addShards(Operation *op, ValueRange pieces) {
+  Value sum = addPieces(builder, op->getLoc(), pieces, axes);
+  sum.getDefiningOp()->setAttr(dist::kTensorAttr, builder.getUnitAttr());
+  return sum;
+}
+
 void ShardWriter::writeSum(Operation *op, Shards pieces) {
   // Fewer elements are added behind the sums of windows, and a convolution's gradient stays one.
   SmallVector<Operation *> behind = windowsSumBehind(op);
@@ -284,7 +292,7 @@ void ShardWriter::writeSum(Operation *op, Shards pieces) {
     op = next;
   }
   Operation *before = op->getPrevNode();
-  Value sum = addPieces(builder, op->getLoc(), pieces, axes);
+  Value sum = addShards(op, pieces);
   setBlocks(before, op, op->getAttr(graph::kBlockAttr));
   op->getResult(0).replaceAllUsesWith(sum);
   for (Operation *next : llvm::reverse(behind))

@@ -25,6 +25,7 @@ private:
   void writeConstant(graph::ConstantOp constant);
   void writeTaken(graph::ReshapeOp reshape);
   void writeSum(mlir::Operation *op, Shards pieces);
+  mlir::Value addShards(mlir::Operation *op, mlir::ValueRange pieces);
   void writeStatistics(mlir::func::FuncOp function);
   void writeReduction(mlir::Operation *op);
   /// The number of a shard of this rank among all, [1], where `op` is.

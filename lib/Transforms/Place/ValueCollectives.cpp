@@ -20,6 +20,19 @@ static Value takeOwnRows(OpBuilder &builder, Location loc, Value whole, int64_t 
   return graph::GatherOp::create(builder, loc, whole, places, /*axis=*/0, IntegerAttr());
 }
 
+/// A rank's slice of a gradient that all have. No kernel is longer or shorter where one rank has all of it.
+static Value takeOwnSlice(OpBuilder &builder, Location loc, Value whole, RankedTensorType slice,
+                          dist::AxesAttr axes) {
+  auto alone = dist::AxesAttr::get(builder.getContext(), {});
+  auto share = [&](Value value) {
+    return dist::SharedOp::create(builder, loc, value.getType(), value, alone).getShards()[0];
+  };
+  Value own = share(whole);
+  if (!axes.getParts().empty())
+    own = takeOwnRows(builder, loc, own, slice.getDimSize(0), axes.getParts().back().axis);
+  return share(own);
+}
+
 namespace {
 /// Each rank has the sum, and what it does with it all do alike: so has the gradient, which all pieces share.
 template <typename Op> struct SumGradient : DifferentiableOpInterface::ExternalModel<SumGradient<Op>, Op> {
@@ -58,6 +71,12 @@ struct GatherGradient : DifferentiableOpInterface::ExternalModel<GatherGradient,
     auto slice = cast<RankedTensorType>(gather.getValue().getType());
     if (!needed[0])
       return success();
+    if (gather.getAlike()) {
+      operandGrads[0] = takeOwnSlice(builder, op->getLoc(), resultGrads[0], slice, gather.getAxes());
+      // Nobody asks again: it is what another gather of the value is.
+      gather.setAlike(false);
+      return success();
+    }
     if (slice.getNumElements() % dist::kGranule == 0 || gather.getAxes().getParts().empty()) {
       operandGrads[0] =
           dist::ReduceScatterOp::create(builder, op->getLoc(), slice, resultGrads[0], gather.getAxes());

@@ -15,21 +15,3 @@ module {
     return %0 : tensor<8x8xf32>
   }
 }
-
-// -----
-
-// A view of what was gathered.
-module {
-  dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 2, tp = 1]
-  func.func private @block0.F(%x: tensor<4x8xf32>) -> tensor<64xf32> attributes {graph.block = 0 : i64, graph.phase = #graph.phase<F>} {
-    %y = dist.all_gather %x over [sp] : tensor<4x8xf32> to tensor<8x8xf32>
-    %v = graph.reshape %y : (tensor<8x8xf32>) -> tensor<64xf32>
-    // expected-error@+1 {{takes what does not lie by itself, expected a value that its block makes}}
-    %z = dist.all_reduce %v over [sp] : tensor<64xf32>
-    return %z : tensor<64xf32>
-  }
-  func.func @micro_batch(%x: tensor<4x8xf32>) -> tensor<64xf32> {
-    %0 = graph.run @block0.F(%x) : (tensor<4x8xf32>) -> tensor<64xf32>
-    return %0 : tensor<64xf32>
-  }
-}

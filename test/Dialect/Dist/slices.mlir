@@ -5,12 +5,14 @@
 // CHECK: dist.all_gather %arg0 over [sp] : tensor<4x16xf32> to tensor<8x16xf32>
 // CHECK: dist.reduce_scatter %{{.*}} over [sp] : tensor<8x16xf32> to tensor<4x16xf32>
 // CHECK: dist.all_to_all %arg0 over [sp] : tensor<4x16xf32>
+// CHECK: dist.all_gather %arg0 over [sp] {alike} : tensor<4x16xf32> to tensor<8x16xf32>
 // CHECK: dist.shared %arg0 over [] {exact} : tensor<4x16xf32> 1
 dist.grid @grid [pp = 1, edp = 1, ep = 1, sp = 2, tp = 1]
 func.func @slices(%x: tensor<4x16xf32>) -> tensor<4x16xf32> {
   %0 = dist.all_gather %x over [sp] : tensor<4x16xf32> to tensor<8x16xf32>
   %1 = dist.reduce_scatter %0 over [sp] : tensor<8x16xf32> to tensor<4x16xf32>
   %2 = dist.all_to_all %x over [sp] : tensor<4x16xf32>
+  %4 = dist.all_gather %x over [sp] {alike} : tensor<4x16xf32> to tensor<8x16xf32>
   %3 = dist.shared %x over [] {exact} : tensor<4x16xf32> 1
   return %1 : tensor<4x16xf32>
 }

@@ -1,7 +1,7 @@
 //===- AttentionMeetings.h - attention of shards, part by part --*- C++ -*-===//
 //
-// Rows of each shard of a sequence meet the columns of all, on ranks of their own or as batch entries of one: the
-// same bits, and those of the definition but for rounding. For the host's routines and a device's.
+// Rows of each shard of a sequence meet the columns of all, on ranks of their own or as batch entries of one:
+// the same bits, and those of the definition but for rounding. For the host's routines and a device's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,18 +98,20 @@ public:
   /// Against the definition, which has all heads of k and v: those that share one are alike there.
   void expectDefinition(const Results &results) {
     double unit = c.type == DSOPT_BF16 ? 3e-2 : c.type == DSOPT_F16 ? 4e-3 : 2e-5;
-    auto near = [&](const Floats &got, const std::vector<double> &want, int64_t size, int64_t rows, int64_t of,
-                    const char *what) {
+    auto near = [&](const Floats &got, const std::vector<double> &want, int64_t size, int64_t rows,
+                    int64_t of, const char *what) {
       double largest = 0;
       for (double value : want)
         largest = std::max(largest, value == value ? std::fabs(value) : 0);
       // By shard, batch entry, head and row here; by batch entry, head and row there.
       for (int64_t i = 0; i < static_cast<int64_t>(got.size()); ++i) {
         int64_t column = i % size, row = i / size % rows, head = i / size / rows % (c.heads / of),
-                batch = i / size / rows / (c.heads / of) % c.batch, shard = i / size / rows / (c.heads / of) / c.batch;
+                batch = i / size / rows / (c.heads / of) % c.batch,
+                shard = i / size / rows / (c.heads / of) / c.batch;
         double expected = 0;
         for (int64_t reader = 0; reader < of; ++reader)
-          expected += want[((batch * c.heads + head * of + reader) * rows * n + shard * rows + row) * size + column];
+          expected +=
+              want[((batch * c.heads + head * of + reader) * rows * n + shard * rows + row) * size + column];
         if (expected != expected)
           ASSERT_TRUE(got[i] != got[i]) << what << " " << i;
         else
@@ -127,7 +129,8 @@ public:
     for (auto [tensor, size] : {std::pair(&problem.k, c.depth), std::pair(&problem.v, c.width)})
       for (int64_t batch = 0; batch < c.batch; ++batch)
         for (int64_t head = 0; head < c.heads; ++head)
-          std::copy_n(tensor->values.begin() + (batch * c.heads + head / readers * readers) * c.columns * size,
+          std::copy_n(tensor->values.begin() +
+                          (batch * c.heads + head / readers * readers) * c.columns * size,
                       c.columns * size, tensor->values.begin() + (batch * c.heads + head) * c.columns * size);
     problem.compute();
   }
@@ -175,7 +178,7 @@ private:
     d.distance = distance;
     d.row_step = own;
     d.column_step = ownColumns;
-    auto strides = [](int64_t(&to)[3], int64_t heads, int64_t rows, int64_t size) {
+    auto strides = [](int64_t (&to)[3], int64_t heads, int64_t rows, int64_t size) {
       to[0] = heads * rows * size;
       to[1] = rows * size;
       to[2] = size;
@@ -194,7 +197,7 @@ private:
   }
 
   void takeMask(AttentionPart &part, int64_t first, int64_t last, int64_t distance) {
-    const int64_t(&strides)[4] = problem.d.mask;
+    const int64_t (&strides)[4] = problem.d.mask;
     int64_t extents[] = {c.batch, c.heads, own, ownColumns};
     for (int i = 0; i < 4; ++i)
       extents[i] = strides[i] ? extents[i] : 1;
@@ -204,8 +207,9 @@ private:
           for (int64_t row = 0; row < extents[2]; ++row)
             for (int64_t column = 0; column < extents[3]; ++column) {
               int64_t of = (shard + n - distance) % n;
-              float value = problem.mask[batch * strides[0] + head * strides[1] + (shard * own + row) * strides[2] +
-                                         (of * ownColumns + column) * strides[3]];
+              float value =
+                  problem.mask[batch * strides[0] + head * strides[1] + (shard * own + row) * strides[2] +
+                               (of * ownColumns + column) * strides[3]];
               part.mask.resize(part.mask.size() + bytesOf(problem.d.mask_type));
               store(&part.mask[part.mask.size() - bytesOf(problem.d.mask_type)], value, problem.d.mask_type);
             }

@@ -30,8 +30,8 @@ protected:
     dsopt_rt_attention(&rt, &d, in(q), in(k), in(v), masked, nullptr, nullptr, to(out, 0), lse.data(),
                        workspace.data());
     workspace.assign(dsopt_attention_workspace(&d, 1) / 4, NAN);
-    dsopt_rt_attention_grad(&rt, &d, in(q), in(k), in(v), masked, to(out, 0), lse.data(), in(grad),
-                            nullptr, nullptr, nullptr, to(qGrad, 1), to(kGrad, 2), to(vGrad, 3), workspace.data());
+    dsopt_rt_attention_grad(&rt, &d, in(q), in(k), in(v), masked, to(out, 0), lse.data(), in(grad), nullptr,
+                            nullptr, nullptr, to(qGrad, 1), to(kGrad, 2), to(vGrad, 3), workspace.data());
     return results;
   }
 };

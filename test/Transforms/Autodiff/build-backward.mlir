@@ -327,3 +327,30 @@ module @stopped_use {
     return %l : tensor<f32>
   }
 }
+
+// -----
+
+// Of rows that shards read each rank has a piece of the gradient: a slice of the sum is its own. Where all do
+// the same with them it has the whole one, of which it takes its slice. From then on the gathers are one.
+
+// CHECK-LABEL: module @gathered
+// CHECK: dist.all_gather {{.*}} over [tp] {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : tensor<4x64xf32>
+// CHECK: dist.all_gather {{.*}} over [tp] {graph.block = 0 : i64, graph.phase = #graph.phase<F>} : tensor<4x64xf32>
+// CHECK: [[K:%.*]] = dist.shared {{.*}} over [] {graph.block = 0 : i64, graph.phase = #graph.phase<W>} : tensor<8x64xf32> 1
+// CHECK: [[O:%.*]] = graph.gather [[K]], {{.*}}-> tensor<4x64xf32>
+// CHECK: [[A:%.*]] = dist.shared [[O]] over []
+// CHECK: [[S:%.*]] = dist.reduce_scatter {{.*}} over [tp] {{.*}} : tensor<8x64xf32> to tensor<4x64xf32>
+// CHECK: graph.add [[A]], [[S]]
+module @gathered {
+  graph.parameter @w : tensor<64xf32> from "m" at 0 bytes 256
+  func.func @forward(%p: tensor<4x64xf32>, %context: tensor<7xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<64xf32>
+    %v = dist.shared %w over [tp] {graph.block = 0 : i64} : tensor<64xf32> 1
+    %y = graph.mul %p, %v {graph.block = 0 : i64} : (tensor<4x64xf32>, tensor<64xf32>) -> tensor<4x64xf32>
+    %a = dist.all_gather %y over [tp] {graph.block = 0 : i64} : tensor<4x64xf32> to tensor<8x64xf32>
+    %b = dist.all_gather %y over [tp] {alike, graph.block = 0 : i64} : tensor<4x64xf32> to tensor<8x64xf32>
+    %c = graph.mul %a, %b {graph.block = 0 : i64} : (tensor<8x64xf32>, tensor<8x64xf32>) -> tensor<8x64xf32>
+    %l = graph.reduce_sum %c {axes = array<i64: 0, 1>, graph.block = 0 : i64} : (tensor<8x64xf32>) -> tensor<f32>
+    return %l : tensor<f32>
+  }
+}

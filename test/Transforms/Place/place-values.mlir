@@ -12,12 +12,12 @@
 // CHECK: graph.parameter @w2.shard.0 : tensor<8x8xf32> {{.*}}part_runs = #graph.runs<64 every 128 step 64>
 // CHECK: graph.parameter @b2 : tensor<8xf32>
 // CHECK-NOT: @b2.shard
-// CHECK: [[X:%.*]] = dist.shared %arg0 over [tp] {graph.block = 0 : i64} : tensor<4x8xf32> 1
+// CHECK: [[X:%.*]] = dist.shared %arg0 over [tp] {dist.tensor, graph.block = 0 : i64} : tensor<4x8xf32> 1
 // CHECK: [[H:%.*]] = graph.matmul [[X]], {{.*}}-> tensor<4x8xf32>
 // CHECK: [[A:%.*]] = graph.add [[H]]
 // CHECK: [[G:%.*]] = graph.gelu [[A]]
 // CHECK: [[P:%.*]] = graph.matmul [[G]], {{.*}}{graph.block = 1 : i64} : (tensor<4x8xf32>, tensor<8x8xf32>)
-// CHECK-NEXT: [[Y:%.*]] = dist.all_reduce [[P]] over [tp] {graph.block = 1 : i64} : tensor<4x8xf32>
+// CHECK-NEXT: [[Y:%.*]] = dist.all_reduce [[P]] over [tp] {dist.tensor, graph.block = 1 : i64} : tensor<4x8xf32>
 // CHECK: graph.add [[Y]], {{.*}}b2
 
 // Four shards of one rank: neighbours are added first, and nothing moves.
@@ -184,7 +184,7 @@ module @joined {
 // CHECK: [[P:%.*]] = graph.matmul {{.*}}-> tensor<8x12xf32>
 // CHECK-NEXT: [[R:%.*]] = graph.reshape [[P]]
 // CHECK-NEXT: [[S:%.*]] = graph.windows_sum [[R]]
-// CHECK-NEXT: dist.all_reduce [[S]] over [tp] {graph.block = 0 : i64} : tensor<2x5x3xf32>
+// CHECK-NEXT: dist.all_reduce [[S]] over [tp] {dist.tensor, graph.block = 0 : i64} : tensor<2x5x3xf32>
 module @transposed {
   graph.parameter @a : tensor<4x8xf32> from "m" at 0 bytes 128
   graph.parameter @b : tensor<8x12xf32> from "m" at 128 bytes 384

@@ -17,14 +17,14 @@
 // CHECK: [[READABLE:%.*]] = graph.where [[OWN:%.*]], [[LOCAL]], {{.*}}
 // CHECK: [[ROWS:%.*]] = graph.gather {{.*}}, [[READABLE]] {axis = 0 : i64, graph.block = 0 : i64} : (tensor<21x2xf32>, tensor<3xi64>)
 // CHECK: [[PIECE:%.*]] = graph.where {{.*}}, [[ROWS]], {{.*}}graph.block = 0
-// CHECK: dist.all_reduce [[PIECE]] over [tp] {graph.block = 0 : i64} : tensor<3x2xf32>
+// CHECK: dist.all_reduce [[PIECE]] over [tp] {dist.tensor, graph.block = 0 : i64} : tensor<3x2xf32>
 // CHECK: [[LOGITS:%.*]] = graph.matmul {{.*}}(tensor<3x2xf32>, tensor<21x2xf32>) -> tensor<3x21xf32>
 // CHECK-NOT: graph.linear_nll
 // CHECK: graph.constant dense<41> : tensor<i64>
 // CHECK: [[REAL:%.*]] = graph.where {{.*}}, [[LOGITS]], {{.*}}(tensor<1x21xi1>, tensor<3x21xf32>, tensor<f32>)
 // CHECK: graph.nll [[REAL]], {{.*}} {graph.block = 1 : i64, ignore_index = -1 : i64}
-// CHECK: dist.all_reduce {{.*}} over [tp] {graph.block = 1 : i64} : tensor<3x2xf32>
-// CHECK: dist.all_reduce {{.*}} over [tp] {graph.block = 1 : i64} : tensor<3xf32>
+// CHECK: dist.all_reduce {{.*}} over [tp] {dist.tensor, graph.block = 1 : i64} : tensor<3x2xf32>
+// CHECK: dist.all_reduce {{.*}} over [tp] {dist.tensor, graph.block = 1 : i64} : tensor<3xf32>
 // CHECK: graph.stop_gradient
 
 // A rank that has both adds their pieces, and asks for its place all the same.

@@ -104,3 +104,37 @@ module {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// Rows: each rank has others, and so a piece of the gradient of what they read.
+module @rows {
+  graph.parameter @b : tensor<16xf32> from "m" at 0 bytes 64
+  graph.state @b.grad : tensor<16xf32> gradient of @b block 0
+  func.func @micro_batch(%x: tensor<8x16xf32>, %k: tensor<7xi32> {graph.context, graph.name = "context"}) -> tensor<f32> {
+    %n = graph.slice %k {starts = array<i64: 5>, sizes = array<i64: 1>, steps = array<i64: 1>} : (tensor<7xi32>) -> tensor<1xi32>
+    %c = graph.cast %n : (tensor<1xi32>) -> tensor<1xf32>
+    %p = graph.mul %x, %c : (tensor<8x16xf32>, tensor<1xf32>) -> tensor<8x16xf32>
+    %y = dist.reduce_scatter %p over [tp] : tensor<8x16xf32> to tensor<4x16xf32>
+    %w = dist.all_gather %y over [tp] : tensor<4x16xf32> to tensor<8x16xf32>
+    %g = graph.reduce_sum %w {axes = array<i64: 0>} : (tensor<8x16xf32>) -> tensor<16xf32>
+    graph.accumulate @b.grad, %g : tensor<16xf32>
+    %b = graph.reduce_sum %y {axes = array<i64: 0>} : (tensor<4x16xf32>) -> tensor<16xf32>
+    // expected-error@+1 {{adds to the gradient of whole parameter @b what differs between ranks along tp, expected the sum of their pieces (dist.all_reduce)}}
+    graph.accumulate @b.grad, %b : tensor<16xf32>
+    %loss = graph.reduce_sum %w {axes = array<i64: 0, 1>} : (tensor<8x16xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// What is gathered has to differ.
+module @equal {
+  func.func @micro_batch(%x: tensor<8x16xf32>) -> tensor<f32> {
+    // expected-error@+1 {{exchanges what is equal on all ranks along tp, expected what differs}}
+    %w = dist.all_gather %x over [tp] : tensor<8x16xf32> to tensor<16x16xf32>
+    %loss = graph.reduce_sum %w {axes = array<i64: 0, 1>} : (tensor<16x16xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

@@ -41,6 +41,8 @@ std::optional<int64_t> getChunk(mlir::Operation *function);
 /// Slices, parameter offsets and thread ranges are multiples of this many
 /// elements (DESIGN 2.1 rule 3).
 inline constexpr int64_t kGranule = 64;
+/// Up to cut-rows: that tensor shards meet in an operation, which reads a whole value for each or ends a sum.
+inline constexpr llvm::StringLiteral kTensorAttr = "dist.tensor";
 /// What the grid of a module is called.
 inline constexpr llvm::StringLiteral kGrid = "grid";
 /// The grid that `op` is compiled for: its module's, or that of the module around it; without one a rank

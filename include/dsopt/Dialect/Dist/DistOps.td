@@ -238,12 +238,15 @@ def Dist_AllGatherOp : Dist_SlicesOp<"all_gather"> {
   let summary = "what each rank has, one behind the other along the first dimension";
   let description = [{
     What shards read of the result differs, so that backward adds what ranks have of its gradient
-    (`dist.reduce_scatter`).
+    (`dist.reduce_scatter`). Where all ranks compute the same of it (`alike`), each has the whole gradient and
+    takes its own slice.
 
     ```mlir
     %y = dist.all_gather %x over [sp] : tensor<4x64xf32> to tensor<8x64xf32>
+    %z = dist.all_gather %x over [tp] {alike} : tensor<4x64xf32> to tensor<8x64xf32>
     ```
   }];
+  let arguments = (ins AnyStaticShapeTensor:$value, Dist_AxesAttr:$axes, UnitAttr:$alike);
 }
 
 def Dist_ReduceScatterOp : Dist_SlicesOp<"reduce_scatter"> {

@@ -20,6 +20,8 @@ def ValueCollectiveOpInterface : OpInterface<"ValueCollectiveOpInterface"> {
       return ::llvm::alignTo(elements, ranks * ::dsopt::dist::kGranule);
     }]>,
     InterfaceMethod<"Whether all ranks have the same result.", "bool", "isAlike", (ins), "", "return true;">,
+    InterfaceMethod<"Whether what ranks send is added, and not only moved.", "bool", "isSum", (ins), "",
+                    "return true;">,
     InterfaceMethod<[{
       Writes its actions, from the value at `source` to its result at `target` (RefAttr). `type` is that
       of the operand's buffer, `name` the result's.

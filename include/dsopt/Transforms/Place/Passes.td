@@ -75,6 +75,36 @@ def CutSequence : Pass<"cut-sequence", "::mlir::ModuleOp"> {
            "how attention sees all positions; empty: the module's option sp_method">];
 }
 
+def CutRows : Pass<"cut-rows", "::mlir::ModuleOp"> {
+  let summary = "cut what lies between the products of tensor shards into rows";
+  let description = [{
+    Input: `@forward` behind place-values and cut-sequence, and the options `tensor_shards` (T) and `tp` of `dsopt.options`.
+    From each sum of tensor shards the rows of its result are followed, forward alone, along the loops of operations to all
+    that is computed row by row up to the values that tensor shards read: residual additions, norms, dropout, biases. That
+    becomes one copy for each of the T / tp row shards of a rank; the sum is a `dist.reduce_scatter`, and what is read whole
+    a `dist.all_gather`. A shard has some sequences of a micro-batch where T divides their number, else some positions
+    of each. Parameters that rows read are `dist.shared` over tp, so that their gradients are added.
+
+    What T does not divide stays as it is, and so does what would have to be gathered and added beside (what all
+    ranks compute alike) for more than a quarter of what its sums send.
+
+    ```mlir
+    %y = dist.all_reduce %p over [tp] : tensor<8x64xf32>
+    %r = graph.add %y, %x : ...
+    %rs = dist.shared %r over [tp] : tensor<8x64xf32> 1
+    // becomes, with T 2 and tp 2, where %x is a sum, too
+    %y = dist.reduce_scatter %p over [tp] : tensor<8x64xf32> to tensor<4x64xf32>
+    %r = graph.add %y, %x : (tensor<4x64xf32>, tensor<4x64xf32>) -> tensor<4x64xf32>
+    %w = dist.all_gather %r over [tp] : tensor<4x64xf32> to tensor<8x64xf32>
+    %rs = dist.shared %w over [] : tensor<8x64xf32> 1
+    ```
+  }];
+  let dependentDialects = ["::dsopt::graph::GraphDialect", "::dsopt::dist::DistDialect"];
+  let options = [
+    Option<"shards", "shards", "int64_t", /*default=*/"0", "tensor shards; 0: the module's option tensor_shards">,
+    Option<"ranks", "ranks", "int64_t", /*default=*/"0", "tensor-parallel ranks; 0: the module's option tp">];
+}
+
 def VerifyPlaces : Pass<"verify-places", "::mlir::ModuleOp"> {
   let summary = "check that nothing whole is made of what differs between tensor ranks";
   let description = [{

@@ -83,9 +83,21 @@ extern "C" void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *who
                                         void *k_grad, void *v_grad, void *workspace) {
   CallTimer timer(rt->profile);
   const dsopt_attention own = placed(*rt, *whole), *d = &own;
-  AttentionTensors tensors{q,       k,    v,          mask,       nullptr,    nullptr, const_cast<void *>(out),
-                           const_cast<float *>(lse), grad, q_previous, k_previous, v_previous, q_grad,
-                           k_grad,  v_grad};
+  AttentionTensors tensors{q,
+                           k,
+                           v,
+                           mask,
+                           nullptr,
+                           nullptr,
+                           const_cast<void *>(out),
+                           const_cast<float *>(lse),
+                           grad,
+                           q_previous,
+                           k_previous,
+                           v_previous,
+                           q_grad,
+                           k_grad,
+                           v_grad};
   if (rt->device) {
     rt->device->attentionGrad(*d, tensors, workspace);
     return;

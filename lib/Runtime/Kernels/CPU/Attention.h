@@ -25,8 +25,8 @@ struct AttentionKernels {
   /// Rows [first, last) of one batch entry and head; `first` is a multiple of the block.
   void (*forward)(const dsopt_attention &d, const AttentionTensors &t, int64_t batch, int64_t head,
                   int64_t first, int64_t last, float *scratch);
-  /// What columns [first, last) of one batch entry of rows, and one head, contribute: to the gradients of k and
-  /// v, as `columns` say, and that of q, which is left in `sum` (rows x padded depth).
+  /// What columns [first, last) of one batch entry of rows, and one head, contribute: to the gradients of k
+  /// and v, as `columns` say, and that of q, which is left in `sum` (rows x padded depth).
   void (*backward)(const dsopt_attention &d, const AttentionTensors &t, int64_t batch, int64_t head,
                    int64_t first, int64_t last, const AttentionSums &columns, float *sum, float *scratch);
   /// Stores rows [first, last) of q's gradient: `count` sums, `stride` floats apart, added in order.

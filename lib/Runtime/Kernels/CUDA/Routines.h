@@ -74,7 +74,8 @@ void linearNll(Device &device, StreamHandle stream, const Multiply &multiply, co
                bool accumulateWeight, bool accumulateBias);
 
 /// dsopt_rt_attention; takes no scratch.
-void attention(Device &device, StreamHandle stream, const dsopt_attention &d, const AttentionTensors &tensors);
+void attention(Device &device, StreamHandle stream, const dsopt_attention &d,
+               const AttentionTensors &tensors);
 /// dsopt_rt_attention_grad.
 void attentionGrad(Device &device, StreamHandle stream, const dsopt_attention &d,
                    const AttentionTensors &tensors, void *workspace);

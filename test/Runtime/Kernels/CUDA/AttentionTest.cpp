@@ -133,7 +133,8 @@ protected:
       tensors.qGrad = grads[0];
       tensors.kGrad = grads[1];
       tensors.vGrad = grads[2];
-      attentionGrad(device, stream, placed(part), tensors, room(dsopt_device_attention_workspace(&part.d, 1)));
+      attentionGrad(device, stream, placed(part), tensors,
+                    room(dsopt_device_attention_workspace(&part.d, 1)));
       for (int i = 0; i < 3; ++i)
         part.results[i] = download(grads[i], part.results[i].size());
     };

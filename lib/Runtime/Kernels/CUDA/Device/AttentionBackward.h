@@ -27,14 +27,16 @@ DEVICE void gradients(const dsopt_attention &d, const T *q, const T *k, const T 
   int64_t rowBatch = ofColumns ? dsopt_attention_rows_of(&d, place.batch) : place.batch;
   int64_t columnBatch = ofColumns ? place.batch : dsopt_attention_columns_of(&d, place.batch);
   int64_t ofKeys = ofColumns ? place.head : keyHead(d, place.head);
-  auto keys = rowsOf(k, d.k, columnBatch, ofKeys, d.columns), values = rowsOf(v, d.v, columnBatch, ofKeys, d.columns);
+  auto keys = rowsOf(k, d.k, columnBatch, ofKeys, d.columns),
+       values = rowsOf(v, d.v, columnBatch, ofKeys, d.columns);
   Sums firstSums[size / 8], secondSums[ofColumns ? size / 8 : 2];
   clear(firstSums);
   clear(secondSums);
   int64_t mine = place.tile + warpX() * kWarpRows;
   float factor = d.scale;
   fill(ownFirst, ofColumns ? keys : rowsOf(q, d.q, rowBatch, place.head, d.rows), place.tile, d.depth);
-  fill(ownSecond, ofColumns ? values : rowsOf(grad, d.grad, rowBatch, place.head, d.rows), place.tile, d.width);
+  fill(ownSecond, ofColumns ? values : rowsOf(grad, d.grad, rowBatch, place.head, d.rows), place.tile,
+       d.width);
   Scores whole(d, mask, rowBatch, place.head);
   int64_t begin = ofColumns ? whole.firstRow(place.tile, kOther) : 0;
   int64_t end = ofColumns ? d.rows : whole.limit(least(place.tile + kTile, d.rows) - 1);

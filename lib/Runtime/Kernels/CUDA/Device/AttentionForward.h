@@ -81,7 +81,8 @@ DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T 
       lse[at] = all;
   }
   storeRows(sums, factors, kept,
-            targetOf(out, d.partial, d.out, place.batch, place.head, d.heads, d.rows, previous, d.width), own);
+            targetOf(out, d.partial, d.out, place.batch, place.head, d.heads, d.rows, previous, d.width),
+            own);
 }
 
 #define ATTENTION(T, size)                                                                                   \

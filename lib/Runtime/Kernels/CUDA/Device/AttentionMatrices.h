@@ -142,7 +142,8 @@ DEVICE Line lineOfRow(const Scores &scores, int64_t row, int64_t column) {
 /// Of a column, from a row on.
 DEVICE Line lineOfColumn(const Scores &scores, int64_t column, int64_t row) {
   const dsopt_attention &d = scores.d;
-  return {d.causal ? asOffset(column - scores.begin - row) : 0, column < d.columns ? asOffset(d.rows - row) : 0,
+  return {d.causal ? asOffset(column - scores.begin - row) : 0,
+          column < d.columns ? asOffset(d.rows - row) : 0,
           scores.maskBase + row * d.mask[2] + column * d.mask[3], d.mask[2]};
 }
 template <int tiles, typename Mask>

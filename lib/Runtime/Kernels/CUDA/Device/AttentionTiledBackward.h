@@ -59,9 +59,10 @@ DEVICE void gradientOfRows(const dsopt_attention &d, const T *q, const T *k, con
     addProducts<chunks, T>(sums, tile, keys, first, place.column, d.depth, room);
   }
   const float ones[kEach] = {1, 1, 1, 1};
-  storeTile(sums, ones, ones,
-            targetOf(qGrad, d.q_partial, d.q_grad, place.batch, place.head, d.heads, d.rows, previous, d.depth),
-            firstRow, place.column);
+  storeTile(
+      sums, ones, ones,
+      targetOf(qGrad, d.q_partial, d.q_grad, place.batch, place.head, d.heads, d.rows, previous, d.depth),
+      firstRow, place.column);
 }
 
 template <typename T, int chunks>
@@ -117,10 +118,9 @@ DEVICE void gradientOfColumns(const dsopt_attention &d, const T *q, const T *k, 
     gradientOfRows<T, chunks>(d, q, k, v, mask, lse, dot, grad, previous, qGrad);                            \
   }                                                                                                          \
   KERNEL(kThreads)                                                                                           \
-  void dsopt_attention_columns_##name##_##chunks(dsopt_attention d, const T *q, const T *k, const T *v,      \
-                                                 const void *mask, const float *lse, const float *dot,       \
-                                                 const T *grad, const float *kPrevious,                      \
-                                                 const float *vPrevious, T *kGrad, T *vGrad) {               \
+  void dsopt_attention_columns_##name##_##chunks(                                                            \
+      dsopt_attention d, const T *q, const T *k, const T *v, const void *mask, const float *lse,             \
+      const float *dot, const T *grad, const float *kPrevious, const float *vPrevious, T *kGrad, T *vGrad) { \
     gradientOfColumns<T, chunks>(d, q, k, v, mask, lse, dot, grad, kPrevious, vPrevious, kGrad, vGrad);      \
   }
 

@@ -84,8 +84,8 @@ DEVICE void attention(const dsopt_attention &d, const T *q, const T *k, const T 
 #define ATTENTION(name, T, chunks)                                                                           \
   KERNEL(kThreads)                                                                                           \
   void dsopt_attention_##name##_##chunks(dsopt_attention d, const T *q, const T *k, const T *v,              \
-                                         const void *mask, const float *previous,                            \
-                                         const float *previousLse, T *out, float *lse) {                     \
+                                         const void *mask, const float *previous, const float *previousLse,  \
+                                         T *out, float *lse) {                                               \
     attention<T, chunks>(d, q, k, v, mask, previous, previousLse, out, lse);                                 \
   }
 

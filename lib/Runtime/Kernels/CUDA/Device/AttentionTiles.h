@@ -31,8 +31,8 @@ DEVICE Rows<T> rowsOf(T *values, const int64_t (&strides)[3], int64_t batch, int
   return {values + batch * strides[0] + head * strides[1], strides[2], count};
 }
 
-/// One batch entry and head of what is stored: rounded to its type, or as it is (`wide`), and behind what came
-/// before, of which each row counts so much. That is contiguous, `width` a row.
+/// One batch entry and head of what is stored: rounded to its type, or as it is (`wide`), and behind what
+/// came before, of which each row counts so much. That is contiguous, `width` a row.
 template <typename T> struct Target {
   T *narrow;
   float *wide;
@@ -53,12 +53,13 @@ template <typename T>
 DEVICE Target<T> targetOf(T *values, bool isWide, const int64_t (&strides)[3], int64_t batch, int64_t head,
                           int64_t heads, int64_t count, const float *previous, int64_t width) {
   int64_t offset = batch * strides[0] + head * strides[1];
-  return {values + offset, isWide ? reinterpret_cast<float *>(values) + offset : nullptr, strides[2], count,
-          previous ? previous + (batch * heads + head) * count * width : nullptr, width};
+  return {values + offset, isWide ? reinterpret_cast<float *>(values) + offset : nullptr,          strides[2],
+          count,           previous ? previous + (batch * heads + head) * count * width : nullptr, width};
 }
 
 /// What a row of a result over `total` counts beside what came before, whose lse is `before`: `factor` of it,
-/// and `kept` of that. `own` is its lse, and becomes that of both. Where one has read nothing, the other stands.
+/// and `kept` of that. `own` is its lse, and becomes that of both. Where one has read nothing, the other
+/// stands.
 DEVICE void join(float before, float total, float &own, float &kept, float &factor) {
   kept = 0;
   factor = 1 / total;
