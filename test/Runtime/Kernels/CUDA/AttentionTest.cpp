@@ -40,10 +40,10 @@ protected:
     tensors.vGrad = to(vGrad);
     attentionGrad(device, stream, d, tensors, room(dsopt_device_attention_workspace(&d, 1)));
     lse = download(lseThere, wantLse.size());
-    const Tensor *tensors[] = {&out, &qGrad, &kGrad, &vGrad};
+    const Tensor *written[] = {&out, &qGrad, &kGrad, &vGrad};
     std::vector<std::vector<uint8_t>> bytes;
     for (size_t i = 0; i < results.size(); ++i)
-      bytes.push_back(download(results[i], tensors[i]->bytes.size()));
+      bytes.push_back(download(results[i], written[i]->bytes.size()));
     return bytes;
   }
 };
