@@ -86,6 +86,8 @@ LogicalResult ProgramWriter::writeBuffers(exec::ProgramOp program) {
         if (auto offset = buffer.getOffset())
           json->attribute("offset", int64_t(*offset));
         json->attribute("bytes", graph::numBytes(buffer.getType()));
+        if (auto payload = buffer.getPayload())
+          json->attribute("payload", int64_t(*payload));
         json->attribute("slots", int64_t(buffer.getSlots()));
         json->attribute("stride", int64_t(buffer.getStride()));
         json->attribute("persistent", buffer.getPersistent());

@@ -98,10 +98,11 @@ struct Memory {
 
 struct Buffer {
   std::string name;
-  std::string kind;   ///< the plan's class: parameters, gradients, ...
-  int64_t memory = 0; ///< index into Position::memories
-  int64_t offset = 0; ///< in the memory
-  int64_t bytes = 0;  ///< of one slot, without padding
+  std::string kind;    ///< the plan's class: parameters, gradients, ...
+  int64_t memory = 0;  ///< index into Position::memories
+  int64_t offset = 0;  ///< in the memory
+  int64_t bytes = 0;   ///< of one slot, without what lies between slots
+  int64_t payload = 0; ///< of these, where ranks exchange more than is made, those that are; 0: all
   int64_t slots = 1, stride = 0;
   bool persistent = false;
   std::string symbol; ///< constants: where they lie in the object. A device has a copy of them here, which is

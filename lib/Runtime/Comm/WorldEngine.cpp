@@ -203,11 +203,15 @@ private:
                   int64_t bytes) override {
     if (take(slot, group, hostsOf(group), target, bytes))
       return shared->startShift(slot, group, source, target, bytes, TrafficClass::Control);
+    Transfer &transfer = tcp->prepare(slot, Transfer::AllToAll, &group);
     int next = group.ranks[(group.self + 1) % group.size()];
     int before = group.ranks[(group.self + group.size() - 1) % group.size()];
-    Transfer &transfer = tcp->prepare(slot, Transfer::AllToAll, &group);
-    transfer.sends.push_back({next, static_cast<const char *>(source), nullptr, bytes});
-    transfer.receives.push_back({before, nullptr, static_cast<char *>(target), bytes});
+    if (group.size() == 1) {
+      copy(static_cast<char *>(target), static_cast<const char *>(source), bytes);
+    } else {
+      transfer.sends.push_back({next, static_cast<const char *>(source), nullptr, bytes});
+      transfer.receives.push_back({before, nullptr, static_cast<char *>(target), bytes});
+    }
     tcp->start(slot);
   }
 

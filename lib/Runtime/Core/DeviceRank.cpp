@@ -117,14 +117,22 @@ DeviceRank::DeviceRank(const Program &program, const RankInfo &info, int localRa
   copies.synchronize();
 }
 
-/// Updates, norms and sums go through what lies between gradients, which nothing writes.
+/// Updates, norms and sums go through what lies between gradients, and behind values that ranks add, which
+/// nothing writes.
 void DeviceRank::clearPadding(const Position &position) {
+  auto clear = [&](int64_t offset, int64_t bytes) {
+    DSOPT_CUDA(cuMemsetD8Async, cuda::addressOf(memory.onDevice(mirror + offset)), 0, bytes, copies);
+  };
   constexpr const char *kKinds[] = {"gradients", "reduction", "tied", "buffers"};
-  for (const Buffer &buffer : position.buffers)
-    if (std::find(std::begin(kKinds), std::end(kKinds), buffer.kind) != std::end(kKinds) &&
-        position.memories[buffer.memory].kind == MemoryKind::Device)
-      DSOPT_CUDA(cuMemsetD8Async, cuda::addressOf(memory.onDevice(mirror + buffer.offset)), 0,
-                 (buffer.slots - 1) * buffer.stride + buffer.bytes, copies);
+  for (const Buffer &buffer : position.buffers) {
+    if (position.memories[buffer.memory].kind != MemoryKind::Device)
+      continue;
+    if (std::find(std::begin(kKinds), std::end(kKinds), buffer.kind) != std::end(kKinds))
+      clear(buffer.offset, (buffer.slots - 1) * buffer.stride + buffer.bytes);
+    else if (buffer.payload > 0 && buffer.payload < buffer.bytes)
+      for (int64_t slot = 0; slot < buffer.slots; ++slot)
+        clear(buffer.offset + slot * buffer.stride + buffer.payload, buffer.bytes - buffer.payload);
+  }
 }
 
 void DeviceRank::loadImages(const SymbolResolver &resolve) {

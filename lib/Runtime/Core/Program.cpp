@@ -151,7 +151,8 @@ void readGroups(const Json &json, RankGroups &groups, const std::string &where) 
 
 void readBuffer(const Json &json, Buffer &b, const std::string &where) {
   Reader(json, where)("name", b.name)("kind", b.kind)("memory", b.memory)("offset", b.offset)(
-      "bytes", b.bytes)("slots", b.slots)("stride", b.stride)("persistent", b.persistent)("symbol", b.symbol);
+      "bytes", b.bytes)("payload", b.payload)("slots", b.slots)("stride", b.stride)(
+      "persistent", b.persistent)("symbol", b.symbol);
 }
 
 void readAction(const Json &json, Action &a, const std::string &where) {
