@@ -1,8 +1,8 @@
 //===- SplitParts.cpp - cut functions of blocks at collectives ------------===//
 //
 // What a collective on values needs runs before it, what needs its result behind it: a function becomes one
-// for each of these parts, and the collectives stand between their runs. What a collective does not need, and
-// what does not need it, runs beside it: in the part behind.
+// for each of these parts, and the collectives stand between their runs. What a collective does not need runs
+// beside it, in the part behind, if that keeps nothing longer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,6 +12,8 @@
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+
+#include <limits>
 
 namespace dsopt {
 #define GEN_PASS_DEF_SPLITPARTS
@@ -74,25 +76,44 @@ LogicalResult PartSplitter::findLevels() {
   return raiseLevels();
 }
 
-/// What no collective behind its part needs goes to the next one, while what is sent travels.
+/// What no collective behind its part needs goes to the next one, while what is sent travels: as long as all
+/// that it reads is there then anyway.
 void PartSplitter::delay() {
   llvm::DenseSet<Operation *> needed;
-  auto need = [&](Value value, int64_t level) {
-    Operation *op = graph::storageOf(value).getDefiningOp();
-    if (op && !graph::isMadeInPlace(op) && !isa<Collective>(op) && levels.lookup(op) == level)
-      needed.insert(op);
-  };
+  llvm::DenseMap<Value, int64_t> lastRead; ///< of bytes, the last part that has them
   int64_t last = 0;
-  for (auto collective : function.getBody().getOps<Collective>())
-    last = std::max(last, levels.lookup(collective) + 1);
+  for (Operation &op : function.front()) {
+    if (graph::isReadView(&op))
+      continue;
+    bool isEnd = op.hasTrait<OpTrait::IsTerminator>(), travels = isa<Collective>(op);
+    if (travels)
+      last = std::max(last, levels.lookup(&op) + 1);
+    for (Value operand : op.getOperands()) {
+      int64_t &known = lastRead[graph::storageOf(operand)];
+      known = std::max(known, isEnd ? std::numeric_limits<int64_t>::max() : levels.lookup(&op) + travels);
+    }
+  }
   for (Operation &op : llvm::reverse(function.front().without_terminator()))
     if (isa<Collective>(op) || graph::isWriteView(&op) || needed.contains(&op))
       for (Value operand : op.getOperands())
-        need(operand, levels.lookup(&op));
-  for (Operation &op : function.front().without_terminator())
-    if (!isa<Collective>(op) && !needed.contains(&op) && !graph::isMadeInPlace(&op) &&
-        !graph::isReadView(&op) && !graph::isWriteView(&op) && levels[&op] < last)
-      ++levels[&op];
+        if (Operation *made = graph::storageOf(operand).getDefiningOp();
+            made && !graph::isMadeInPlace(made) && !isa<Collective>(made) &&
+            levels.lookup(made) == levels.lookup(&op))
+          needed.insert(made);
+  for (Operation &op : function.front().without_terminator()) {
+    if (isa<Collective>(op) || needed.contains(&op) || graph::isMadeInPlace(&op) || graph::isReadView(&op) ||
+        graph::isWriteView(&op) || levels.lookup(&op) >= last)
+      continue;
+    int64_t level = levels.lookup(&op);
+    bool isThere = llvm::all_of(op.getOperands(), [&](Value operand) {
+      Value bytes = graph::storageOf(operand);
+      Operation *made = bytes.getDefiningOp();
+      return (made && (graph::isMadeInPlace(made) || levels.lookup(made) > level)) ||
+             lastRead.lookup(bytes) > level;
+    });
+    if (isThere)
+      levels[&op] = level + 1;
+  }
 }
 
 LogicalResult PartSplitter::raiseLevels() {
