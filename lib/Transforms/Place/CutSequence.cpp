@@ -42,5 +42,9 @@ void CutSequence::runOnOperation() {
   SequenceRegion region(shards);
   if (failed(region.find(forward)))
     return signalPassFailure();
-  SequenceWriter(forward, region, shards, degree, options::sp_method(module) != "ring").write();
+  std::string asked(options::sp_method(module));
+  SequenceWriter writer(forward, region, shards, degree, /*exchanges=*/asked != "ring");
+  if (asked == "ulysses")
+    writer.expectExchanges();
+  writer.write();
 }

@@ -155,6 +155,11 @@ void SequenceWriter::writeMet(Operation *op) {
   RankedTensorType first = typeOf(op->getOperand(0));
   int64_t pairs = first.getDimSize(0) * first.getDimSize(1);
   bool byHeads = exchanges && first.getDimSize(1) % shards == 0;
+  if (mustExchange && !byHeads)
+    op->emitWarning("has ") << first.getDimSize(1) << " heads, which " << shards
+                            << " sequence shards do not divide: keys and values go along a ring, whatever "
+                               "-sp-method=ulysses asks for";
+  mustExchange &= byHeads;
   SmallVector<Shards> operands{values.lookup(op->getOperand(0))};
   for (unsigned number : columns)
     operands.push_back(columnsOf(op->getOperand(number), first.getDimSize(1)));

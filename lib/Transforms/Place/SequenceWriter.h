@@ -28,6 +28,8 @@ public:
     none = dist::AxesAttr::get(forward.getContext(), {});
   }
   void write();
+  /// Says of the first attention whose heads cannot be exchanged that it is not.
+  void expectExchanges() { mustExchange = true; }
   /// A region of rows (CutRows.cpp).
   void writeRows();
 
@@ -78,8 +80,9 @@ private:
   const SequenceRegion &region;
   mlir::OpBuilder builder;
   int64_t shards, ranks, mine; ///< in all, and of a rank
-  bool exchanges;              ///< positions for heads, where attention has enough of them; else along a ring
-  Axis axis;                   ///< that ranks of the shards are along
+  bool mustExchange = false;
+  bool exchanges; ///< positions for heads, where attention has enough of them; else along a ring
+  Axis axis;      ///< that ranks of the shards are along
   dist::AxesAttr axes, none;
   mlir::Location loc = builder.getUnknownLoc();
   mlir::Attribute block; ///< that operations are written for

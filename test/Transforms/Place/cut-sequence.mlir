@@ -1,6 +1,7 @@
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=ring" | FileCheck %s
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=4 ranks=1 method=ring" | FileCheck %s --check-prefix=ALONE
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=ulysses" | FileCheck %s --check-prefix=HEADS
+// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=ulysses" 2>&1 | FileCheck %s --check-prefix=SAYS
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=1" | FileCheck %s --check-prefix=WHOLE
 
 // Rows of queries stay with a rank, and so do keys, which go along the ring. Inputs are taken in slices, whole
@@ -31,6 +32,8 @@
 // HEADS: dist.all_to_all {{.*}} over [sp] {graph.block = 0 : i64} : tensor<8x1x1x4xf32>
 // HEADS-NOT: all_gather
 // HEADS-LABEL: module @shifted
+
+// SAYS: warning: has 1 heads, which 2 sequence shards do not divide: keys and values go along a ring, whatever -sp-method=ulysses asks for
 
 // WHOLE-LABEL: module @attention
 // WHOLE-NOT: dist.

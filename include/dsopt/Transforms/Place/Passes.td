@@ -51,7 +51,8 @@ def CutSequence : Pass<"cut-sequence", "::mlir::ModuleOp"> {
     Input: `@forward` behind place-values, and the options `sequence_shards` (Q) and `sp` of `dsopt.options`. From the
     rows of attention's queries the cut is followed along the loops of operations to all that is computed for each
     position, which becomes one copy for each of the Q / sp shards of a rank. Whole values of inputs and
-    parameters are taken in slices; what an operation sees whole (keys and values of attention) is gathered for it
+    parameters are taken in slices; attention is of shards that meet one after the other (`dist.attention`), heads
+    exchanged for positions (`dist.all_to_all`) or along a ring; what another operation sees whole is gathered for it
     (`dist.all_gather`), whose gradient is added where it belongs (`dist.reduce_scatter`). Sums over positions are
     added as those of tensor shards. What few rows decide (a class token's) is computed by every rank, and counts
     once: gradients of parameters are added over all ranks along sp.
