@@ -109,11 +109,11 @@ def earlier_value(lines, at, operand, type):
     return None
 
 
-def is_doubled(collective, over):
+def is_doubled(collective, over, name="all_reduce"):
     def double(lines, at):
         result, _, type = collective.match(lines[at]).group(1, 2, 3)
         lines = uses_renamed(lines, at + 1, result, "%twice")
-        return replaced(lines, at, lines[at], f"    %twice = dist.all_reduce {result} over [{over}] : {type}")
+        return replaced(lines, at, lines[at], f"    %twice = dist.{name} {result} over [{over}] : {type}")
 
     return double
 

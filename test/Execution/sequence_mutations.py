@@ -137,15 +137,6 @@ def summed_before(lines, at):
     return replaced(lines, at, f"    %summed = dist.all_reduce {operand} over [sp] : {before}", lines[at].replace(operand + " over", "%summed over"))
 
 
-def is_repeated(collective, name):
-    def repeat(lines, at):
-        result, _, type = collective.match(lines[at]).group(1, 2, 3)
-        lines = uses_renamed(lines, at + 1, result, "%twice")
-        return replaced(lines, at, lines[at], f"    %twice = dist.{name} {result} over [sp] : {type}")
-
-    return repeat
-
-
 MEETING = re.compile(rf"^ +({VALUE}), ({VALUE}) = graph\.attention_part (?:{VALUE}, )+({VALUE}), ({VALUE}) \{{.*operandSegmentSizes = array<i32: 1, 1, 1, [01], 1, 1>.* partial")
 
 
@@ -221,7 +212,7 @@ WHOLE = re.escape(f"dense<{LENGTH:e}> : tensor<f32>")
 JOINED = re.compile(rf"graph\.concat ({VALUE}), ({VALUE})((?:, {VALUE})*)(?= )")
 ADDENDS = re.compile(rf"graph\.tree_add ({VALUE}), {VALUE}((?:, {VALUE})*)(?= )")
 KINDS = [
-    ("not exchanged", BOTH, is_drop(BOTH)), ("summed twice", SUM, is_doubled(SUM, "sp")), ("exchanged twice", SWAP, is_repeated(SWAP, "all_to_all")), ("a hop too few", HOP, is_drop(HOP)), ("a hop too many", HOP, is_repeated(HOP, "shift")), ("summed before", SCATTER, summed_before),
+    ("not exchanged", BOTH, is_drop(BOTH)), ("summed twice", SUM, is_doubled(SUM, "sp")), ("exchanged twice", SWAP, is_doubled(SWAP, "sp", "all_to_all")), ("a hop too few", HOP, is_drop(HOP)), ("a hop too many", HOP, is_doubled(HOP, "sp", "shift")), ("summed before", SCATTER, summed_before),
     ("own rows for all", GATHER, own_rows_alone), ("the first rows, not summed", SCATTER, own_rows_alone), ("another rank's rows", exchange("all_gather", "all_to_all", "reduce_scatter"), other_order),
     ("over tp", ALL, substituted(r"over \[sp\]", "over [tp]")), ("over data-parallel ranks", ALL, substituted(r"over \[sp\]", "over [edp]")), ("another value", ALL, is_of_another_value(ALL)),
     ("exchanged, half", ALL, result_scaled(ALL, 0.5)), ("a gradient by 1/2", ADDED, gradient_scaled(0.5)), ("a gradient by 1/4", ADDED, gradient_scaled(0.25)), ("a gradient twice", ADDED, gradient_scaled(2)),

@@ -20,9 +20,6 @@ struct Heads {
   bool isFlat;
 };
 
-/// Larger masks are counted where they are read.
-constexpr int64_t kMostStored = 1 << 24;
-
 /// Which keys a query may read, and what is added to its scores.
 struct Mask {
   /// Every query may read its own place, as far as `fixed` says.
@@ -143,20 +140,10 @@ static LogicalResult addRules(NodeBuilder &n, const Heads &h, Mask &mask) {
     return success();
   // Every query has a place among the keys, which it may read.
   mask.readsItself = h.past + h.rows <= h.columns;
-  if (h.columns && h.rows > kMostStored / h.columns) {
-    Value row = e.add(e.counting(i64, h.rows, 0, 2), e.splat(i64, h.past)),
-          column = e.counting(i64, h.columns, 1, 2);
-    if (right >= 0)
-      mask.fixed = e.make<graph::LessEqualOp>({column, e.add(row, e.splat(i64, right))});
-    if (left >= 0)
-      mask.fixed = both(e, mask.fixed, e.make<graph::LessEqualOp>({e.sub(row, e.splat(i64, left)), column}));
-    return success(mask.fixed != nullptr);
-  }
-  SmallVector<bool> keeps;
-  for (int64_t i = h.past; i < h.past + h.rows; ++i)
-    for (int64_t j = 0; j < h.columns; ++j)
-      keeps.push_back((right < 0 || j <= i || j - i <= right) && (left < 0 || i - j <= left));
-  mask.fixed = e.bools(keeps, {h.rows, h.columns});
+  auto window = [&](int64_t size, int64_t sign) {
+    return size < 0 ? std::nullopt : std::optional(h.past + sign * size);
+  };
+  mask.fixed = e.band(h.rows, h.columns, window(left, -1), window(right, 1));
   return success(mask.fixed != nullptr);
 }
 

@@ -8,8 +8,6 @@ namespace dsopt::onnx_import {
 
 /// Blocks of images are at most this wide.
 static constexpr int64_t kMaxRepeat = 1 << 16;
-/// Larger triangles are counted where they are read.
-static constexpr int64_t kMostStored = 1 << 24;
 /// A dimension that is padded with the tensor's own elements has at most so many.
 static constexpr int64_t kMaxOwn = 1 << 24;
 
@@ -252,20 +250,9 @@ static LogicalResult trilu(NodeBuilder &n) {
   }
   bool isUpper = n.integerAttr("upper", 1) != 0;
   int64_t rows = Emitter::shapeOf(value).take_back(2)[0], columns = Emitter::shapeOf(value).back();
-  Value zero = n.e.splat(Emitter::elementOf(value), 0), kept;
-  if (columns && rows > kMostStored / columns) {
-    Type i64 = n.e.builder.getI64Type();
-    Value row = n.e.add(n.e.counting(i64, rows, 0, 2), n.e.splat(i64, diagonal)),
-          column = n.e.counting(i64, columns, 1, 2);
-    kept =
-        isUpper ? n.e.make<graph::LessEqualOp>({row, column}) : n.e.make<graph::LessEqualOp>({column, row});
-  } else {
-    SmallVector<bool> keeps;
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < columns; ++j)
-        keeps.push_back(isUpper ? j - i >= diagonal : j - i <= diagonal);
-    kept = n.e.bools(keeps, {rows, columns});
-  }
+  std::optional<int64_t> lowest, highest;
+  (isUpper ? lowest : highest) = diagonal;
+  Value zero = n.e.splat(Emitter::elementOf(value), 0), kept = n.e.band(rows, columns, lowest, highest);
   return n.set(0, n.e.make<graph::WhereOp>({kept, value, zero}));
 }
 

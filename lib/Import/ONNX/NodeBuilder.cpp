@@ -261,6 +261,23 @@ Value Emitter::counting(Type element, int64_t size, int64_t dim, int64_t rank) {
   return convert(constant(DenseElementsAttr::get(type, ArrayRef<int64_t>(values))), element);
 }
 
+Value Emitter::band(int64_t rows, int64_t columns, std::optional<int64_t> lowest,
+                    std::optional<int64_t> highest) {
+  constexpr int64_t kMostStored = 1 << 24;
+  if (columns == 0 || rows <= kMostStored / columns) {
+    SmallVector<bool> within;
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < columns; ++j)
+        within.push_back((!lowest || j - i >= *lowest) && (!highest || j - i <= *highest));
+    return bools(within, {rows, columns});
+  }
+  Type i64 = builder.getI64Type();
+  Value row = counting(i64, rows, 0, 2), column = counting(i64, columns, 1, 2);
+  Value above = lowest ? make<graph::LessEqualOp>({add(row, splat(i64, *lowest)), column}) : Value();
+  Value below = highest ? make<graph::LessEqualOp>({column, add(row, splat(i64, *highest))}) : Value();
+  return above && below ? make<graph::AndOp>({above, below}) : above ? above : below;
+}
+
 Value Emitter::moveAxis(Value value, int64_t from, int64_t to) {
   if (!value || from == to)
     return value;

@@ -177,6 +177,10 @@ public:
   Value scalar(double value, Value like) { return like ? splat(elementOf(like), value) : Value(); }
   /// 0, 1, 2 and so on along dimension `dim` of `shape`, whose other dimensions are 1.
   Value counting(Type element, int64_t size, int64_t dim, int64_t rank);
+  /// Which elements of a matrix lie within a band of its diagonals: how much further the column is than the
+  /// row is neither below `lowest` nor above `highest`, of which one may be missing. Large ones are counted,
+  /// not stored.
+  Value band(int64_t rows, int64_t columns, std::optional<int64_t> lowest, std::optional<int64_t> highest);
   /// With the dimension `from` moved to `to`, the others in order.
   Value moveAxis(Value value, int64_t from, int64_t to);
   /// Indices along a dimension of `size`, negative ones counted from the end; as i64.
