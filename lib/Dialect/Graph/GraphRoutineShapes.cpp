@@ -92,24 +92,27 @@ template <typename Op> static LogicalResult verifyPlaces(Op op) {
   return success();
 }
 
+/// The type of attention's result, where it is no sum.
+template <typename Op> static RankedTensorType resultOf(Op op) {
+  RankedTensorType q = tensorType(op.getQ()), v = tensorType(op.getV());
+  SmallVector<int64_t> shape(q.getShape());
+  shape[3] = v.getDimSize(3);
+  return RankedTensorType::get(shape, v.getElementType());
+}
+
 LogicalResult AttentionOp::verify() {
   if (failed(verifyOperands(*this, getQ(), getK(), getV(), getMask())) || failed(verifyPlaces(*this)))
     return failure();
-  RankedTensorType q = tensorType(getQ()), v = tensorType(getV());
-  SmallVector<int64_t> shape(q.getShape());
-  shape[3] = v.getDimSize(3);
-  if (failed(verifyType(*this, "result", getResult(), RankedTensorType::get(shape, v.getElementType()))))
+  if (failed(verifyType(*this, "result", getResult(), resultOf(*this))))
     return failure();
-  return verifyType(*this, "lse", getLse(), f32(getContext(), q.getShape().drop_back()));
+  return verifyType(*this, "lse", getLse(), f32(getContext(), tensorType(getQ()).getShape().drop_back()));
 }
 
 LogicalResult AttentionGradOp::verify() {
   if (failed(verifyOperands(*this, getQ(), getK(), getV(), getMask())) || failed(verifyPlaces(*this)))
     return failure();
-  RankedTensorType q = tensorType(getQ()), k = tensorType(getK()), v = tensorType(getV());
-  SmallVector<int64_t> shape(q.getShape());
-  shape[3] = v.getDimSize(3);
-  auto result = RankedTensorType::get(shape, v.getElementType());
+  RankedTensorType q = tensorType(getQ()), k = tensorType(getK()), v = tensorType(getV()),
+                   result = resultOf(*this);
   if (failed(verifyType(*this, "result", getResult(), result)) ||
       failed(verifyType(*this, "gradient", getGrad(), result)) ||
       failed(verifyType(*this, "lse", getLse(), f32(getContext(), q.getShape().drop_back()))) ||
@@ -136,16 +139,8 @@ template <typename Op> static LogicalResult verifyPart(Op op) {
   return verifyMask(op, op.getMask(), scores);
 }
 
-/// The result's type but for its elements.
-template <typename Op> static RankedTensorType resultOfPart(Op op) {
-  RankedTensorType q = tensorType(op.getQ()), v = tensorType(op.getV());
-  SmallVector<int64_t> shape(q.getShape());
-  shape[3] = v.getDimSize(3);
-  return RankedTensorType::get(shape, v.getElementType());
-}
-
 LogicalResult AttentionPartOp::verify() {
-  RankedTensorType result = resultOfPart(*this), sums = f32(getContext(), result.getShape()),
+  RankedTensorType result = resultOf(*this), sums = f32(getContext(), result.getShape()),
                    lse = f32(getContext(), result.getShape().drop_back());
   if (failed(verifyPart(*this)) ||
       failed(verifyType(*this, "result", getResult(), getPartial() ? sums : result)) ||
@@ -161,7 +156,7 @@ LogicalResult AttentionPartOp::verify() {
 
 LogicalResult AttentionPartGradOp::verify() {
   RankedTensorType q = tensorType(getQ()), k = tensorType(getK()), v = tensorType(getV()),
-                   result = resultOfPart(*this);
+                   result = resultOf(*this);
   auto wide = [&](RankedTensorType type, bool isWide) {
     return isWide ? f32(getContext(), type.getShape()) : type;
   };

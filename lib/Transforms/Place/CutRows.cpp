@@ -259,20 +259,13 @@ void CutRows::runOnOperation() {
   shards = options::tensor_shards(module).value_or(degree);
   if (shards < 2)
     return;
-  if (shards % degree) {
-    module.emitError("has ") << int64_t(shards) << " tensor shards for " << degree
-                             << " ranks, expected a multiple";
+  FailureOr<func::FuncOp> forward = forwardOf(module, "cut-rows", "tensor", shards, degree);
+  if (failed(forward))
     return signalPassFailure();
-  }
-  auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
-  if (!forward || !forward.getBody().hasOneBlock()) {
-    module.emitError("cut-rows expects a function @forward with one body");
-    return signalPassFailure();
-  }
   SequenceRegion region(shards, Axis::tp);
-  region.findRows(forward);
+  region.findRows(*forward);
   if (!region.empty())
-    SequenceWriter(forward, region, shards, degree, /*exchanges=*/false, Axis::tp).writeRows();
-  for (Operation &op : forward.front())
+    SequenceWriter(*forward, region, shards, degree, /*exchanges=*/false, Axis::tp).writeRows();
+  for (Operation &op : forward->front())
     op.removeDiscardableAttr(dist::kTensorAttr);
 }

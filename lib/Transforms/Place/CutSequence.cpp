@@ -2,6 +2,7 @@
 
 #include "SequenceRegion.h"
 #include "SequenceWriter.h"
+#include "ShardParts.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Transforms/Place/Passes.h"
 
@@ -29,21 +30,14 @@ void CutSequence::runOnOperation() {
   shards = options::sequence_shards(module).value_or(degree);
   if (shards < 2)
     return;
-  if (shards % degree) {
-    module.emitError("has ") << int64_t(shards) << " sequence shards for " << degree
-                             << " ranks, expected a multiple";
+  FailureOr<func::FuncOp> forward = forwardOf(module, "cut-sequence", "sequence", shards, degree);
+  if (failed(forward))
     return signalPassFailure();
-  }
-  auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
-  if (!forward || !forward.getBody().hasOneBlock()) {
-    module.emitError("cut-sequence expects a function @forward with one body");
-    return signalPassFailure();
-  }
   SequenceRegion region(shards);
-  if (failed(region.find(forward)))
+  if (failed(region.find(*forward)))
     return signalPassFailure();
   std::string asked(options::sp_method(module));
-  SequenceWriter writer(forward, region, shards, degree, /*exchanges=*/asked != "ring");
+  SequenceWriter writer(*forward, region, shards, degree, /*exchanges=*/asked != "ring");
   if (asked == "ulysses")
     writer.expectExchanges();
   writer.write();

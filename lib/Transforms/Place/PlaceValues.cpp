@@ -399,16 +399,10 @@ void PlaceValues::runOnOperation() {
     return signalPassFailure();
   if (shards < 2)
     return;
-  if (shards % degree) {
-    module.emitError("has ") << int64_t(shards) << " tensor shards for " << degree
-                             << " ranks, expected a multiple";
+  FailureOr<func::FuncOp> found = forwardOf(module, "place-values", "tensor", shards, degree);
+  if (failed(found))
     return signalPassFailure();
-  }
-  forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
-  if (!forward || !forward.getBody().hasOneBlock()) {
-    module.emitError("place-values expects a function @forward with one body");
-    return signalPassFailure();
-  }
+  forward = *found;
   symbols.emplace(module);
   for (auto read : forward.getOps<graph::ReadOp>())
     reads[read.getStateAttr()].push_back(read);

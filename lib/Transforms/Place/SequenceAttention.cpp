@@ -49,7 +49,7 @@ public:
   PartWriter(Op op, OpBuilder &builder)
       : op(op), builder(builder), loc(op.getLoc()), own(op.getQ().size()),
         ranks(op.getEntries() ? 1 : op.getShards() / own), rows(typeOf(op.getQ()[0]).getDimSize(2)),
-        columns(typeOf(op.getK()[0]).getDimSize(2)) {}
+        columns(typeOf(op.getK()[0]).getDimSize(2)), keys(op.getK()), values(op.getV()) {}
 
 protected:
   using Values = SmallVector<Value>;
@@ -87,12 +87,38 @@ protected:
                            integer(op.getBegin() + meeting.row * rows - meeting.column * columns),
                            integer(own * rows), integer(own * columns), op.getPairsAttr());
   }
+  /// Has `keys` and `values` be those of a meeting. What the next step reads travels while this one is
+  /// computed; `onHop` is called where what goes with them has to go on, home in the end.
+  void arriveAt(const Meeting &meeting, llvm::function_ref<void()> onHop) {
+    if (op.getEntries() || (!meeting.isLast && meeting.step == step))
+      return;
+    if (meeting.isLast) {
+      if (step + 1 == ranks && ranks > 1)
+        onHop();
+      step = ranks;
+      keys = op.getK();
+      values = op.getV();
+      return;
+    }
+    step = meeting.step;
+    if (step) {
+      keys = nextKeys;
+      values = nextValues;
+      onHop();
+    }
+    if (step + 1 < ranks) {
+      nextKeys = shifted(keys);
+      nextValues = shifted(values);
+    }
+  }
   UnitAttr flag(bool isSet) { return isSet ? builder.getUnitAttr() : UnitAttr(); }
 
   Op op;
   OpBuilder &builder;
   Location loc;
   int64_t own, ranks, rows, columns;
+  int64_t step = -1; ///< of the meetings that keys and values are there for
+  Values keys, values, nextKeys, nextValues;
 };
 
 class ForwardWriter : PartWriter<dist::AttentionOp> {
@@ -100,25 +126,10 @@ public:
   using PartWriter::PartWriter;
 
   SmallVector<Value> write() {
-    Values results(own), lses(own), keys(op.getK()), values(op.getV()), nextKeys, nextValues;
-    SmallVector<int64_t> left(own, op.getEntries() ? int64_t(op.getShards()) : own * ranks);
-    int64_t step = -1;
+    Values results(own), lses(own);
+    SmallVector<int64_t> left(own, op.getShards());
     for (const Meeting &meeting : meetings()) {
-      if (meeting.isLast) {
-        keys = op.getK();
-        values = op.getV();
-      } else if (!op.getEntries() && meeting.step != step) {
-        step = meeting.step;
-        if (step) {
-          keys = nextKeys;
-          values = nextValues;
-        }
-        // What the next step reads travels while this one is computed.
-        if (step + 1 < ranks) {
-          nextKeys = shifted(keys);
-          nextValues = shifted(values);
-        }
-      }
+      arriveAt(meeting, [] {});
       Value q = op.getQ()[meeting.row], mask = maskOf(meeting), &result = results[meeting.row],
             &lse = lses[meeting.row];
       bool isPartial = --left[meeting.row] > 0;
@@ -143,34 +154,14 @@ public:
   using PartWriter::PartWriter;
 
   SmallVector<Value> write() {
-    Values keys(op.getK()), values(op.getV()), nextKeys, nextValues;
     Values qGrads(own), kGrads(own), vGrads(own);
-    int64_t all = op.getEntries() ? int64_t(op.getShards()) : own * ranks, step = -1;
-    SmallVector<int64_t> rowsLeft(own, all), columnsLeft(own, all);
-    bool isHome = op.getEntries() || ranks == 1;
+    SmallVector<int64_t> rowsLeft(own, op.getShards()), columnsLeft(own, op.getShards());
     auto goOn = [&] {
       kGrads = shifted(kGrads);
       vGrads = shifted(vGrads);
     };
     for (const Meeting &meeting : meetings()) {
-      if (meeting.isLast) {
-        if (!isHome)
-          goOn();
-        isHome = true;
-        keys = op.getK();
-        values = op.getV();
-      } else if (!op.getEntries() && meeting.step != step) {
-        step = meeting.step;
-        if (step) {
-          keys = nextKeys;
-          values = nextValues;
-          goOn();
-        }
-        if (step + 1 < ranks) {
-          nextKeys = shifted(keys);
-          nextValues = shifted(values);
-        }
-      }
+      arriveAt(meeting, goOn);
       int64_t row = meeting.row, column = meeting.column;
       Value mask = maskOf(meeting), &q = qGrads[row], &k = kGrads[column], &v = vGrads[column];
       bool isRowPartial = --rowsLeft[row] > 0, isColumnPartial = --columnsLeft[column] > 0;
@@ -188,7 +179,8 @@ public:
       k = made.getKGrad();
       v = made.getVGrad();
     }
-    if (!isHome)
+    // No shard of this rank had to wait for the end.
+    if (own == 1 && ranks > 1)
       goOn();
     qGrads.append(kGrads);
     qGrads.append(vGrads);

@@ -8,6 +8,17 @@
 using namespace mlir;
 using namespace dsopt;
 
+FailureOr<func::FuncOp> dsopt::forwardOf(ModuleOp module, StringRef pass, StringRef of, int64_t shards,
+                                         int64_t ranks) {
+  if (shards % ranks)
+    return module.emitError("has ") << shards << " " << of << " shards for " << ranks
+                                    << " ranks, expected a multiple";
+  auto forward = module.lookupSymbol<func::FuncOp>(graph::kForwardFunction);
+  if (!forward || !forward.getBody().hasOneBlock())
+    return module.emitError() << pass << " expects a function @forward with one body";
+  return forward;
+}
+
 Value dsopt::addPieces(OpBuilder &builder, Location loc, ValueRange pieces, dist::AxesAttr axes, bool exact) {
   SmallVector<Value> level(pieces);
   while (level.size() > 1) {

@@ -12,6 +12,11 @@
 
 namespace dsopt {
 
+/// The function whose values a pass cuts in so many shards `of` something: @forward, with one body. Fails
+/// with a message where there is none, or where ranks do not divide the shards.
+llvm::FailureOr<mlir::func::FuncOp> forwardOf(mlir::ModuleOp module, llvm::StringRef pass, llvm::StringRef of,
+                                              int64_t shards, int64_t ranks);
+
 /// Adds the pieces that neighbouring shards have of a sum: those of this rank as a tree, then those of the
 /// ranks.
 mlir::Value addPieces(mlir::OpBuilder &builder, mlir::Location loc, mlir::ValueRange pieces,
