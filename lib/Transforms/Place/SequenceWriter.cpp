@@ -139,26 +139,18 @@ Value SequenceWriter::gather(Value value) {
   RankedTensorType type = typeOf(value);
   ArrayRef<int64_t> shape = type.getShape();
   int64_t own = cut.length / shards, dim = cut.dim;
-  // Positions first, and then what the value has of each: shards lie one behind the other.
-  SmallVector<int64_t> apart(shape.take_front(dim));
-  apart.append({cut.parts, own});
-  llvm::append_range(apart, shape.drop_front(dim + 1));
-  SmallVector<int64_t> perm{dim + 1}, back;
-  for (int64_t i = 0; i < int64_t(apart.size()); ++i)
-    if (i != dim + 1)
-      perm.push_back(i);
-  back.resize(perm.size());
-  for (auto [to, from] : llvm::enumerate(perm))
-    back[from] = to;
+  // Shards lie one behind the other.
   Shards rows;
   for (Value shard : values.lookup(value))
-    rows.push_back(graph::TransposeOp::create(builder, loc, reshaped(shard, apart), perm));
+    rows.push_back(rowsFirst(shard, cut, own));
   Value ours = joined(rows, 0);
-  SmallVector<int64_t> all(typeOf(ours).getShape());
+  SmallVector<int64_t> all(typeOf(ours).getShape()), apart(shape.take_front(dim));
   all[0] = cut.length;
   Value positions =
       dist::AllGatherOp::create(builder, loc, RankedTensorType::get(all, type.getElementType()), ours, axes);
-  Value placed = graph::TransposeOp::create(builder, loc, positions, back);
+  apart.append({cut.parts, cut.length});
+  llvm::append_range(apart, shape.drop_front(dim + 1));
+  Value placed = rowsBack(positions, cut, apart);
   // The rows that the value has of them.
   placed = sliced(placed, dim + 1, cut.begin, shape[dim] / cut.parts);
   return gathered[{value, block}] = reshaped(placed, shape);
