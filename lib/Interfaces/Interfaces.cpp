@@ -1,6 +1,7 @@
 //===- Interfaces.cpp - the generated parts of the interfaces -------------===//
 
 #include "dsopt/Interfaces/Interfaces.h"
+#include "dsopt/Interfaces/Caches.h"
 #include "dsopt/Interfaces/Enums.h"
 #include "dsopt/Interfaces/OptimizerRegistry.h"
 #include "dsopt/Interfaces/Reductions.h"
@@ -31,6 +32,7 @@ std::set<std::string> dsopt::registeredOptimizers(mlir::MLIRContext &context) {
   return names;
 }
 
+#include "dsopt/Interfaces/CachingOpInterface.cpp.inc"
 #include "dsopt/Interfaces/CostedOpInterface.cpp.inc"
 #include "dsopt/Interfaces/DecomposableOpInterface.cpp.inc"
 #include "dsopt/Interfaces/DifferentiableOpInterface.cpp.inc"

@@ -63,6 +63,7 @@ static const Derived kDerived[] = {
     {"clip", kSwitchKind, true},     // -grad-clip is above 0
     {"momentum", kSwitchKind, true}, // -momentum is above 0
     {"train", kSwitchKind},          // no evaluation alone
+    {"generate", kSwitchKind},       // from prompts
     {"command", kTextKind},          // what was called
     {"run_defaults", kRunDefaultsKind},
     {"tile_products", kCountKind},   // elements of what -tile-products leaves whole; 0: everything

@@ -5,6 +5,7 @@
 #include "dsopt/Conversion/Passes.h"
 #include "dsopt/Dialect/Dist/Dist.h"
 #include "dsopt/Dialect/Exec/Exec.h"
+#include "dsopt/Interfaces/Options.h"
 #include "dsopt/Planner/Planner.h"
 #include "dsopt/Transforms/Arena/Passes.h"
 #include "dsopt/Transforms/Offload/Passes.h"
@@ -24,10 +25,10 @@ namespace dsopt {
 /// Graph to dist: what is trained, as which kernels, and where it lives.
 static const char *const kToDist[] = {
     // stage 2: autodiff
-    "canonicalize", "cse", "attach-metrics", "raise-normalizations", "raise-activations", "raise-rotary",
-    "raise-attention", "raise-linear-nll", "raise-logarithms", "raise-norms", "find-blocks", "place-values",
-    "cut-sequence", "cut-rows", "build-evaluation", "build-backward", "merge-loss-gradient",
-    "append-optimizer", "build-matrix-updates", "verify-graph", "verify-places",
+    "keep-logits", "canonicalize", "cse", "attach-metrics", "raise-normalizations", "raise-activations",
+    "raise-rotary", "raise-attention", "raise-linear-nll", "raise-logarithms", "raise-norms", "find-blocks",
+    "place-values", "cut-sequence", "cut-rows", "build-evaluation", "derive-decoding", "build-backward",
+    "merge-loss-gradient", "append-optimizer", "build-matrix-updates", "verify-graph", "verify-places",
     // stage 3: kernels, for a target
     "attach-target", "raise-convolutions", "raise-epilogues", "decompose-composites", "flatten-rows",
     "canonicalize", "cse", "rematerialize-elementwise", "absorb-movements", "form-kernels", "apply-precision",
@@ -39,6 +40,10 @@ static const char *const kToDist[] = {
 /// Those that nothing needs where nothing is trained.
 static const char *const kForTraining[] = {"build-backward", "merge-loss-gradient", "append-optimizer",
                                            "build-matrix-updates", "rematerialize-elementwise"};
+
+/// Those that make of a model one that generates, and those that such a one does without.
+static const char *const kForGeneration[] = {"keep-logits", "derive-decoding"};
+static const char *const kForSequences[] = {"cut-sequence", "cut-rows"};
 
 /// Dist to exec: when everything runs and where every byte is.
 static const char *const kMemory[] = {
@@ -142,7 +147,13 @@ static std::vector<const char *> toLLVMForDevice() {
   return passes;
 }
 
-std::vector<std::string> stagePasses(Stage from, Stage to, bool trains, bool onDevice) {
+Purpose purposeOf(ModuleOp module) {
+  if (getOption(module, "generate", 0) != 0)
+    return Purpose::Generate;
+  return getOption(module, "train", 1) != 0 ? Purpose::Train : Purpose::Evaluate;
+}
+
+std::vector<std::string> stagePasses(Stage from, Stage to, Purpose purpose, bool onDevice) {
   std::vector<std::string> passes;
   auto append = [&](Stage end, llvm::ArrayRef<const char *> names) {
     if (from < end && end <= to)
@@ -163,8 +174,13 @@ std::vector<std::string> stagePasses(Stage from, Stage to, bool trains, bool onD
     append(Stage::LLVM, toLLVMForDevice());
   else
     append(Stage::LLVM, kToLLVM);
-  if (!trains)
-    llvm::erase_if(passes, [](const std::string &pass) { return llvm::is_contained(kForTraining, pass); });
+  auto leaveOut = [&](llvm::ArrayRef<const char *> names) {
+    llvm::erase_if(passes, [&](const std::string &pass) { return llvm::is_contained(names, pass); });
+  };
+  if (purpose != Purpose::Train)
+    leaveOut(kForTraining);
+  leaveOut(purpose == Purpose::Generate ? llvm::ArrayRef<const char *>(kForSequences)
+                                        : llvm::ArrayRef<const char *>(kForGeneration));
   return passes;
 }
 

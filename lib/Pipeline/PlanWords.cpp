@@ -29,6 +29,8 @@ static constexpr StringLiteral meaningOf(BufferKind kind) {
     return "the model's, copied to a device before the first step";
   case BufferKind::Secondary:
     return "of gathered weights what this rank keeps for its node";
+  case BufferKind::Cache:
+    return "what is kept of earlier positions, for each sequence";
   case BufferKind::Packed:
     return "weights as products of few rows read them";
   }

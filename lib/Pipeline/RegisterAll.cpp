@@ -25,6 +25,7 @@
 #include "dsopt/Transforms/Arena/Passes.h"
 #include "dsopt/Transforms/Autodiff/Passes.h"
 #include "dsopt/Transforms/Fuse/Passes.h"
+#include "dsopt/Transforms/Generate/Passes.h"
 #include "dsopt/Transforms/Memory/Passes.h"
 #include "dsopt/Transforms/Offload/Passes.h"
 #include "dsopt/Transforms/Order/Passes.h"
@@ -86,6 +87,7 @@ void dsopt::registerAllPasses() {
   registerTransformsPasses();
   shard::registerShardPasses();
   registerPlacePasses();
+  registerGeneratePasses();
   registerAutodiffPasses();
   registerFusePasses();
   registerParallelPasses();

@@ -477,6 +477,10 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
     json->attribute("trains", trains);
     positions("positions", programs);
     beside(/*size=*/0);
+    if (getOption(module, "generate", 0)) {
+      json->attribute("sequences", options::max_batch(module));
+      json->attribute("context", options::max_context(module).value_or(0));
+    }
     if (auto dimension = module->getAttrOfType<DictionaryAttr>(exec::kDimensionAttr)) {
       string("dimension", dimension.getAs<StringAttr>("name").getValue());
       json->attribute("size", dimension.getAs<IntegerAttr>("size").getInt());

@@ -58,6 +58,9 @@ static void checkDataTypes(ModuleOp module, const ParsedOptions &options) {
         throw Error(1, unreadable(options.text("data"), array));
 }
 
+/// Positions of a sequence where neither the model nor an option says how many.
+static constexpr int64_t kOpenContext = 1024;
+
 namespace {
 /// The symbolic dimension with several values, if there is one; exporters may name it anew in each input.
 struct Dimension {
@@ -116,6 +119,8 @@ static ImportOptions importOptions(const std::string &path, const ParsedOptions 
   bool ownWeights = weights.empty() || llvm::sys::fs::is_directory(weights);
   if (ownWeights)
     import.weightsFolder = weights;
+  if (options.has("generate"))
+    import.positions = options.integer("max-context", kOpenContext);
   import.microBatchSize = options.has("micro-batch-size") ? options.integer("micro-batch-size") : 0;
   readHeaders(options, import);
   import.dropoutOff = options.text("dropout") == "off";
@@ -234,7 +239,7 @@ Stage dsopt::takeOptions(ModuleOp module, const ParsedOptions &options, const La
 
 std::vector<std::string> dsopt::passesTo(Stage goal, ModuleOp module, const ParsedOptions &options) {
   std::vector<std::string> passes =
-      stagePasses(findStage(module), goal, getOption(module, "train", 1) != 0, isForDevice(module));
+      stagePasses(findStage(module), goal, purposeOf(module), isForDevice(module));
   if (std::string problem = insertPasses(passes, options.list("insert-pass")); !problem.empty())
     throw Error(1, problem);
   return passes;

@@ -149,7 +149,9 @@ static Layout resolveLayout(ModuleOp module, const ParsedOptions &options, const
   };
   layout.tensorShards = getShards("tensor-shards", "tp", layout.tp, resumed ? resumed->T : 1);
   layout.sequenceShards = getShards("sequence-shards", "sp", layout.sp, resumed ? resumed->Q : 1);
-  layout.microBatches = get("micro-batches", resumed ? resumed->K / layout.dp : layout.pp);
+  layout.microBatches = get("micro-batches", options.has("generate") ? 1
+                                             : resumed               ? resumed->K / layout.dp
+                                                                     : layout.pp);
   if (options.has("global-batch")) {
     if (!layout.rows)
       throw Error(1, "-global-batch needs inputs with one common first dimension");
@@ -377,8 +379,10 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
         launcher.worldSize ? launcher.localSize : layout.dp * layout.pp * layout.sp * layout.tp;
     setInteger("threads", options.has("threads") ? given : std::max<int64_t>(1, cpus / localRanks));
   }
-  if (options.has("eval") || options.has("predict"))
+  if (options.has("eval") || options.has("predict") || options.has("generate"))
     setInteger("train", 0);
+  if (options.has("generate"))
+    setInteger("generate", 1);
   if (!getOption(module, "command"))
     setOption(module, "command", builder.getStringAttr(commandLine));
 

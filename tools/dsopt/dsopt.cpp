@@ -156,11 +156,24 @@ static void printError(const Error &error) {
     llvm::errs() << "dsopt: error: " << error.what() << "\n";
 }
 
+/// A program that generates computes no loss, and reads prompts instead of data.
+static void checkGeneration(const ParsedOptions &options) {
+  for (const char *name : {"eval", "predict", "loss", "metric", "log-outputs", "outputs", "data", "dp", "sp",
+                           "zero", "sequence-shards", "micro-batch-size", "micro-batches", "global-batch"})
+    if (options.has(name))
+      throw Error(1,
+                  std::string("option -") + name + " does not go with -generate, which goes on from prompts");
+  if (!options.positionals.empty() && isStage(options.positionals[0]))
+    throw Error(1, "-generate got " + options.positionals[0] + ", expected an ONNX model");
+}
+
 /// A program predicts, or has a loss.
 static void checkPrediction(const ParsedOptions &options) {
   for (const char *name : {"input", "log-outputs"})
     if (options.has(name) && !options.positionals.empty() && isStage(options.positionals[0]))
       throw Error(1, std::string("-") + name + " got " + options.positionals[0] + ", expected an ONNX model");
+  if (options.has("generate"))
+    return checkGeneration(options);
   if (!options.has("predict")) {
     for (const char *name : {"outputs", "save-outputs"})
       if (options.has(name) && !(options.has("inspect") && name == llvm::StringRef("outputs")))
@@ -264,7 +277,8 @@ static int compile(const ParsedOptions &options, const LauncherInfo &launcher, r
   // A model that cannot be read is named first.
   const std::string &model = options.positionals[0];
   bool isThere = model == "-" || llvm::sys::fs::is_regular_file(model);
-  if (isThere && options.has("run") && !options.has("data") && !options.has("emit") && !options.has("plan"))
+  if (isThere && options.has("run") && !options.has("data") && !options.has("generate") &&
+      !options.has("emit") && !options.has("plan"))
     throw Error(1, std::string(options.has("predict") ? "-predict"
                                : options.has("eval")  ? "-eval"
                                                       : "-run") +
@@ -282,7 +296,7 @@ static bool asksToRun(int argc, char **argv) {
     llvm::StringRef word = argv[i];
     bool isOption = word.consume_front("-");
     word.consume_front("-");
-    for (const char *name : {"run", "train", "eval", "predict"})
+    for (const char *name : {"run", "train", "eval", "predict", "generate"})
       if (word == name && (i == 1 || isOption))
         return true;
   }
@@ -329,7 +343,8 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
     return;
   }
   if (std::string line = summarizeParameters(report.initializers);
-      isFirst && !line.empty() && !options.has("quiet") && !options.has("predict"))
+      isFirst && !line.empty() && !options.has("quiet") && !options.has("predict") &&
+      !options.has("generate"))
     llvm::errs() << "dsopt: " << line << "\n";
   int64_t tiles = chooseTiles(*module, options, launcher);
   Stage stage = takeOptions(*module, options, launcher, runtime::spelledCommand("dsopt", argc, argv));
@@ -338,8 +353,9 @@ static void compileModel(MLIRContext &context, const ParsedOptions &options,
     setGemmTable(*module, options);
   if (tiles > 0)
     setOption(*module, "tile_products", Builder(&context).getI64IntegerAttr(tiles));
-  if (std::string line = describeModelType(*module);
-      isFirst && !line.empty() && !isText && !options.has("quiet") && !options.has("predict"))
+  if (std::string line = describeModelType(*module); isFirst && !line.empty() && !isText &&
+                                                     !options.has("quiet") && !options.has("predict") &&
+                                                     !options.has("generate"))
     llvm::errs() << "dsopt: " << line << "\n";
   for (const std::string &line : optionsWithoutEffect(*module, options, configured))
     llvm::errs() << "dsopt: warning: " << line << "\n";
@@ -517,8 +533,8 @@ static int runCompiler(int argc, char **argv, bool &speaks, Reach &reach) {
   }
   // An evaluation is a run, unless something else is asked for.
   checkPrediction(options);
-  if ((options.has("eval") || options.has("predict")) && !options.has("o") && !options.has("emit") &&
-      !options.has("plan"))
+  if ((options.has("eval") || options.has("predict") || options.has("generate")) && !options.has("o") &&
+      !options.has("emit") && !options.has("plan"))
     options.setDefault("run", "");
   LauncherInfo launcher = options.has("run") ? findLauncher(options) : LauncherInfo();
   if (options.has("run"))

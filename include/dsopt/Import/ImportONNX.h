@@ -92,6 +92,9 @@ struct ImportOptions {
   std::set<std::string> floatInputs;
   /// Binds the first dimension of inputs where it is symbolic; 0: not given.
   int64_t microBatchSize = 0;
+  /// Of a program that generates: a sequence's positions, where the model leaves open how many there are, and
+  /// how many sequences. Inputs that follow from positions are bound to what they are then. 0: none is made.
+  int64_t positions = 0;
   Returns returns = Returns::Loss;
   /// Globs of outputs that are predicted; empty: all.
   std::vector<std::string> predicted;

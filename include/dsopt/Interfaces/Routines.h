@@ -38,6 +38,8 @@ struct RoutineBuffers {
   /// Whether a result is added to a gradient.
   llvm::function_ref<bool(mlir::Value)> accumulates;
   mlir::Value workspace; ///< null where none is needed
+  /// The memref of a cache, by its symbol (CachingOpInterface).
+  llvm::function_ref<mlir::Value(mlir::FlatSymbolRefAttr)> cache;
 };
 
 /// Builds the call that an operation of a segment becomes, in the LLVM dialect.

@@ -24,7 +24,11 @@ def SequenceOpInterface : OpInterface<"SequenceOpInterface"> {
     InterfaceMethod<[{
       What it is where it is the softmax of scaled products of rows and columns, with an operand that is added to
       them or none: rows of one shard may meet columns of another then. Nothing: all columns are read at once.
-    }], "::std::optional<::dsopt::SequenceSoftmax>", "getSoftmax">
+    }], "::std::optional<::dsopt::SequenceSoftmax>", "getSoftmax">,
+    InterfaceMethod<[{
+      Builds what computes the same of rows that come a few at a time, and returns its result. No row reads a column
+      behind its own.
+    }], "::mlir::Value", "buildPlaced", (ins "::mlir::OpBuilder &":$builder, "const ::dsopt::PlacedRows &":$rows)>
   ];
 }
 

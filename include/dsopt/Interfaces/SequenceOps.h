@@ -7,6 +7,7 @@
 #ifndef DSOPT_INTERFACES_SEQUENCEOPS_H
 #define DSOPT_INTERFACES_SEQUENCEOPS_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/OpDefinition.h"
 #include "llvm/ADT/SmallVector.h"
@@ -19,6 +20,13 @@ struct SequenceSoftmax {
   mlir::FloatAttr scale;
   bool causal = false;
   int64_t begin = 0;
+};
+/// What rows of several sequences bring, each of them at a position of a slot: the operation's operands for
+/// them, of columns the heads that there are, and where columns are kept.
+struct PlacedRows {
+  llvm::SmallVector<mlir::Value> operands;
+  mlir::Value slots, positions;
+  llvm::SmallVector<mlir::FlatSymbolRefAttr> caches; ///< of each operand that columns are of
 };
 } // namespace dsopt
 

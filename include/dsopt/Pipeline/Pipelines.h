@@ -32,9 +32,15 @@ llvm::StringRef stageName(Stage stage);
 /// The stage a module is at, from what it holds.
 Stage findStage(mlir::ModuleOp module);
 
-/// The passes that take a module from one stage to a later one, in order; without `trains` those for
-/// evaluation alone. What runs on nested operations stands between "builtin.module(" or "func.func(" and ")".
-std::vector<std::string> stagePasses(Stage from, Stage to, bool trains = true, bool onDevice = false);
+/// What a program is made for.
+enum class Purpose { Train, Evaluate, Generate };
+/// That of a module, by its options.
+Purpose purposeOf(mlir::ModuleOp module);
+
+/// The passes that take a module from one stage to a later one, in order.
+/// What runs on nested operations stands between "builtin.module(" or "func.func(" and ")".
+std::vector<std::string> stagePasses(Stage from, Stage to, Purpose purpose = Purpose::Train,
+                                     bool onDevice = false);
 
 /// Those of kernels alone, from their functions to functions of the LLVM dialect: the pipeline lower-kernels.
 llvm::ArrayRef<const char *> kernelPasses();

@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file, of what it includes, of Convolution.h, or of the program table.
-#define DSOPT_ABI_VERSION 24
+#define DSOPT_ABI_VERSION 25
 
 /// Bytes of the host's memory through which a rank's state goes to checkpoints while steps go on
 /// (-save-async), beside what the program's own memories take.
@@ -234,6 +234,14 @@ void dsopt_rt_attention_grad(dsopt_rt *rt, const dsopt_attention *d, const void 
                              const void *grad, const float *q_previous, const float *k_previous,
                              const float *v_previous, void *q_grad, void *k_grad, void *v_grad,
                              void *workspace);
+
+/// Of rows that are each at a position of the sequence in a slot (-1: of none, the result is 0): k and v are
+/// put there in `keys` and `values` (contiguous `[batch, key_heads, columns, depth or width]`), then each row
+/// reads its slot up to its own position, as a row of dsopt_rt_attention does. `workspace` has
+/// dsopt_attention_workspace(d, 0) bytes.
+void dsopt_rt_cached_attention(dsopt_rt *rt, const dsopt_attention *d, const void *q, const void *k,
+                               const void *v, const int64_t *slots, const int64_t *positions,
+                               const void *mask, void *keys, void *values, void *out, void *workspace);
 
 #ifdef __cplusplus
 }

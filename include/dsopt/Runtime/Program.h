@@ -387,6 +387,8 @@ struct Program : Lists {
   std::vector<Bucket> buckets;
   std::vector<RankGroups> communicators;
   bool trains = true;            ///< else a step is an evaluation
+  int64_t sequences = 0;         ///< of a program that generates: how many it keeps; 0: it does not
+  int64_t context = 0;           ///< of such a one: positions of each
   std::string dimension;         ///< that has variants, empty: none
   int64_t size = 0;              ///< of the dimension in what is no variant: the largest
   std::vector<Variant> variants; ///< by size, ascending

@@ -294,6 +294,11 @@ public:
   /// The same of a program that has outputs instead of a loss: rank 0 hands them to `sink`.
   Evaluation predict(InputSource &inputs, int64_t microBatches, const OutputSink &sink);
 
+  /// Runs a program that generates once, on what its inputs are given (collective): rank 0 hands the outputs
+  /// to `sink`. Runs follow one another; what one leaves in the caches the next ones read. Whether all ranks
+  /// agreed to stop.
+  bool runOnce(int64_t run, const OutputSink &sink);
+
   /// Measures calls from now on, forgetting what was measured before.
   void measureCalls();
   std::vector<CallRow> measuredCalls() const;

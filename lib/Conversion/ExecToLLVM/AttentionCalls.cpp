@@ -124,6 +124,44 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
   return success();
 }
 
+static LogicalResult buildCached(exec::CachedAttentionOp attention, RuntimeCallBuilder &builder) {
+  dsopt_attention d = attentionSizes(memrefType(attention.getQ()), memrefType(attention.getV()));
+  MemRefType keys = memrefType(attention.getKeys());
+  d.batch = keys.getDimSize(0);
+  d.columns = keys.getDimSize(2);
+  auto type = elementTypeOf(attention, attention.getQ());
+  if (failed(type) || failed(rowStrides(attention, attention.getQ(), d.q)) ||
+      failed(rowStrides(attention, attention.getK(), d.k)) ||
+      failed(rowStrides(attention, attention.getV(), d.v)) ||
+      failed(rowStrides(attention, attention.getResult(), d.out)))
+    return failure();
+  d.type = d.mask_type = *type;
+  d.threads = attention.getThreads();
+  d.scale = attention.getScale().convertToDouble();
+  if (isForDevice(attention))
+    return attention.emitOpError("has no code for a device: programs that generate run on the CPU so far");
+  auto target = attention->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttr>(kTargetAttr);
+  d.widens = target && widensVectors(target, memrefType(attention.getQ()).getElementType());
+  if (attention.getMask()) {
+    auto maskType = elementTypeOf(attention, attention.getMask());
+    if (failed(maskType))
+      return failure();
+    d.mask_type = *maskType;
+    maskStrides(memrefType(attention.getMask()), d.mask);
+  }
+  if (failed(verifyWorkspace(attention, attention.getWorkspace(), attentionWorkspace(d, false, false))))
+    return failure();
+  int64_t fields[sizeof(d) / sizeof(int64_t)];
+  std::memcpy(fields, &d, sizeof(d));
+  SmallVector<Value> arguments{builder.descriptor("cached_attention", fields)};
+  for (Value memref : {attention.getQ(), attention.getK(), attention.getV(), attention.getSlots(),
+                       attention.getPositions(), attention.getMask(), attention.getKeys(),
+                       attention.getValues(), attention.getResult(), attention.getWorkspace()})
+    arguments.push_back(builder.pointer(memref));
+  builder.call("dsopt_rt_cached_attention", arguments);
+  return success();
+}
+
 /// Batch, heads, rows, columns and the sizes of q's and v's rows. Parts are calls of the same routine.
 template <typename Op> static CallDescription describeAttention(Op op) {
   MemRefType q = memrefType(op.getQ()), v = memrefType(op.getV());
@@ -137,7 +175,27 @@ template <typename Op> static CallDescription describeAttention(Op op) {
   return call;
 }
 
+/// As attention over all that the caches have room for; what is read is less.
+static CallDescription describeCached(exec::CachedAttentionOp op) {
+  MemRefType q = memrefType(op.getQ()), values = memrefType(op.getValues());
+  SmallVector<int64_t> shape(q.getShape().drop_back());
+  shape.append({values.getDimSize(2), q.getDimSize(3), values.getDimSize(3)});
+  CallDescription call{"cached_attention", shapeText(shape), q.getElementType(),
+                       sumBytes(op->getOperands().drop_back())};
+  call.head = std::max(q.getDimSize(3), values.getDimSize(3));
+  return call;
+}
+
 namespace {
+struct CachedAttentionCall
+    : RuntimeCallOpInterface::ExternalModel<CachedAttentionCall, exec::CachedAttentionOp> {
+  LogicalResult buildCall(Operation *op, RuntimeCallBuilder &builder) const {
+    return buildCached(cast<exec::CachedAttentionOp>(op), builder);
+  }
+  CallDescription describeCall(Operation *op) const {
+    return describeCached(cast<exec::CachedAttentionOp>(op));
+  }
+};
 template <typename Op> struct AttentionCall : RuntimeCallOpInterface::ExternalModel<AttentionCall<Op>, Op> {
   LogicalResult buildCall(Operation *op, RuntimeCallBuilder &builder) const {
     return buildAttention(cast<Op>(op), builder);
@@ -147,6 +205,7 @@ template <typename Op> struct AttentionCall : RuntimeCallOpInterface::ExternalMo
 } // namespace
 
 void dsopt::registerAttentionCalls(MLIRContext *context) {
+  exec::CachedAttentionOp::attachInterface<CachedAttentionCall>(*context);
   exec::AttentionOp::attachInterface<AttentionCall<exec::AttentionOp>>(*context);
   exec::AttentionGradOp::attachInterface<AttentionCall<exec::AttentionGradOp>>(*context);
   exec::AttentionPartOp::attachInterface<AttentionCall<exec::AttentionPartOp>>(*context);

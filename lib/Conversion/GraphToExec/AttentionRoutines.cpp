@@ -138,9 +138,56 @@ struct AttentionPartGradRoutine : AttentionRoutineBase<AttentionPartGradRoutine,
         builder.getI64IntegerAttr(target.threads));
   }
 };
+
+struct CachedAttentionRoutine
+    : RoutineOpInterface::ExternalModel<CachedAttentionRoutine, graph::CachedAttentionOp> {
+  static bool isOfHeads(graph::CachedAttentionOp op, unsigned operand) { return operand < 3; }
+  Strides getOperandStrides(Operation *op, unsigned operand) const {
+    return isOfHeads(cast<graph::CachedAttentionOp>(op), operand) ? Strides::Rows : Strides::Contiguous;
+  }
+  /// The mask is read as it is.
+  Storage getOperandStorage(Operation *op, unsigned operand) const {
+    return isOfHeads(cast<graph::CachedAttentionOp>(op), operand) ? Storage::Narrow : Storage::Any;
+  }
+  Strides getResultStrides(Operation *, unsigned) const { return Strides::Rows; }
+  Storage getResultStorage(Operation *, unsigned) const { return Storage::Narrow; }
+  bool canAccumulate(Operation *, unsigned) const { return false; }
+
+  LogicalResult verifyRoutine(Operation *op) const {
+    auto attention = cast<graph::CachedAttentionOp>(op);
+    Type type = getElementTypeOrSelf(attention.getQ().getType());
+    for (Value value : {attention.getQ(), attention.getK(), attention.getV(), attention.getMask()})
+      if (Type other = value ? getElementTypeOrSelf(value.getType()) : Type();
+          other && ((!other.isF32() && !graph::isNarrowFloat(other)) ||
+                    (value != attention.getMask() && other != type)))
+        return op->emitOpError("works on ")
+               << type << " and " << other << ", expected one of f32, bf16 and f16";
+    return success();
+  }
+  static dsopt_attention sizesOf(graph::CachedAttentionOp op) {
+    return attentionSizes(cast<RankedTensorType>(op.getQ().getType()),
+                          cast<RankedTensorType>(op.getV().getType()));
+  }
+  int64_t getWorkspaceBytes(Operation *op, const RoutineTarget &target, ArrayRef<Type>) const {
+    dsopt_attention sizes = sizesOf(cast<graph::CachedAttentionOp>(op));
+    sizes.threads = target.threads;
+    return attentionWorkspace(sizes, /*isGradient=*/false, target.isDevice);
+  }
+  Operation *buildCall(Operation *op, OpBuilder &builder, const RoutineBuffers &buffers,
+                       const RoutineTarget &target) const {
+    auto attention = cast<graph::CachedAttentionOp>(op);
+    return exec::CachedAttentionOp::create(
+        builder, op->getLoc(), buffers.of(attention.getQ()), buffers.of(attention.getK()),
+        buffers.of(attention.getV()), buffers.of(attention.getSlots()), buffers.of(attention.getPositions()),
+        buffers.of(attention.getMask()), buffers.cache(attention.getKeysAttr()),
+        buffers.cache(attention.getValuesAttr()), buffers.of(attention.getResult()), buffers.workspace,
+        attention.getScaleAttr(), builder.getI64IntegerAttr(target.threads));
+  }
+};
 } // namespace
 
 void dsopt::registerAttentionRoutines(MLIRContext *context) {
+  graph::CachedAttentionOp::attachInterface<CachedAttentionRoutine>(*context);
   graph::AttentionOp::attachInterface<AttentionRoutine>(*context);
   graph::AttentionGradOp::attachInterface<AttentionGradRoutine>(*context);
   graph::AttentionPartOp::attachInterface<AttentionPartRoutine>(*context);

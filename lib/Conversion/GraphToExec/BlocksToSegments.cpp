@@ -133,7 +133,7 @@ private:
   SmallVector<Argument> arguments;
   DenseMap<Value, unsigned> argumentOf; ///< of results, reads and constants
   SmallVector<unsigned> replaced;       ///< arguments that the last results replace
-  DenseMap<Attribute, unsigned> parameters, gradients, constantArguments;
+  DenseMap<Attribute, unsigned> parameters, gradients, caches, constantArguments;
   DenseMap<Value, graph::AccumulateOp> fused; ///< results of routines computed in a gradient
   DenseMap<Value, int64_t> offsets;           ///< of temporaries
   DenseMap<Value, unsigned> hosted;           ///< temporaries in results that are written later
@@ -208,6 +208,13 @@ LogicalResult SegmentBuilder::collectArguments() {
                     state,
                     {}});
   }
+  for (auto caching : body.getOps<CachingOpInterface>())
+    for (const KeptRows &kept : caching.getCaches()) {
+      auto cache = tables.lookupNearestSymbolFrom<graph::CacheOp>(caching, kept.cache);
+      auto type = MemRefType::get(cast<ShapedType>(cache.getType()).getShape(),
+                                  getElementTypeOrSelf(kept.rows.getType()));
+      add(caches, {type, exec::AccessMode::Add, exec::kCacheAttr, kept.cache, {}});
+    }
   for (auto constant : body.getOps<graph::ConstantOp>())
     argumentOf[constant.getResult()] =
         add(constantArguments, {toMemRef(constant.getType()),
@@ -430,7 +437,8 @@ Value SegmentBuilder::workspace(Operation &op) {
 Operation *SegmentBuilder::buildRoutine(RoutineOpInterface routine) {
   auto of = [&](Value value) { return value ? homeOrGradient(value) : Value(); };
   auto accumulates = [&](Value value) { return fused.contains(value); };
-  Operation *call = routine.buildCall(builder, {of, accumulates, workspace(*routine)}, target);
+  auto cache = [&](FlatSymbolRefAttr symbol) { return argument(caches.lookup(symbol)); };
+  Operation *call = routine.buildCall(builder, {of, accumulates, workspace(*routine), cache}, target);
   for (Value result : routine->getResults())
     calls[result] = call;
   return call;

@@ -106,6 +106,7 @@ static const AttributeRow kAttributes[] = {
     {kAccessAttr, On::Argument, kAccessKind},
     {kParameterAttr, On::Argument, kSymbolKind},
     {kGradientAttr, On::Argument, kSymbolKind},
+    {kCacheAttr, On::Argument, kSymbolKind},
     {kConstantAttr, On::Argument, kSymbolKind},
 };
 

@@ -47,6 +47,16 @@ struct AttentionCost : CostedOpInterface::ExternalModel<AttentionCost<Op, produc
   }
 };
 
+/// As many columns as the cache has positions: no run reads more.
+struct CachedAttentionCost : CostedOpInterface::ExternalModel<CachedAttentionCost, CachedAttentionOp> {
+  int64_t getFlops(Operation *op) const {
+    auto attention = cast<CachedAttentionOp>(op);
+    auto cache = SymbolTable::lookupNearestSymbolFrom<CacheOp>(op, attention.getKeysAttr());
+    int64_t columns = cache ? cast<ShapedType>(cache.getType()).getDimSize(2) : 0;
+    return 4 * columns * numElements(attention.getQ().getType());
+  }
+};
+
 /// A number of products of x and the weight.
 template <typename Op, int64_t products>
 struct LinearCost : CostedOpInterface::ExternalModel<LinearCost<Op, products>, Op> {
@@ -146,6 +156,7 @@ void dsopt::graph::registerCosts(DialectRegistry &registry) {
     AttentionGradOp::attachInterface<AttentionCost<AttentionGradOp, 5>>(*context);
     AttentionPartOp::attachInterface<AttentionCost<AttentionPartOp, 2>>(*context);
     AttentionPartGradOp::attachInterface<AttentionCost<AttentionPartGradOp, 5>>(*context);
+    CachedAttentionOp::attachInterface<CachedAttentionCost>(*context);
     LinearNllOp::attachInterface<LinearCost<LinearNllOp, 1>>(*context);
     LinearNllGradOp::attachInterface<LinearCost<LinearNllGradOp, 3>>(*context);
     MatMulOp::attachInterface<Product<MatMulOp>>(*context);

@@ -27,6 +27,17 @@ struct AttentionSequence : SequenceOpInterface::ExternalModel<AttentionSequence,
     int64_t begin = attention.getBegin().value_or(sizeOf(attention.getK(), 2) - sizeOf(attention.getQ(), 2));
     return SequenceSoftmax{attention.getScaleAttr(), attention.getCausal(), begin};
   }
+  Value buildPlaced(Operation *op, OpBuilder &builder, const PlacedRows &rows) const {
+    auto attention = cast<AttentionOp>(op);
+    auto q = cast<RankedTensorType>(rows.operands[0].getType()),
+         v = cast<RankedTensorType>(rows.operands[2].getType());
+    auto type =
+        RankedTensorType::get({1, q.getDimSize(1), q.getDimSize(2), v.getDimSize(3)}, v.getElementType());
+    return CachedAttentionOp::create(builder, op->getLoc(), type, rows.operands[0], rows.operands[1],
+                                     rows.operands[2], rows.slots, rows.positions,
+                                     rows.operands.size() > 3 ? rows.operands[3] : Value(), rows.caches[0],
+                                     rows.caches[1], attention.getScaleAttr());
+  }
 };
 
 /// Rows and columns are of shards that follow from the rank's place.

@@ -8,6 +8,7 @@
 #include "MarkIndices.h"
 #include "MeasuredValues.h"
 #include "OpTable.h"
+#include "PositionInputs.h"
 #include "RefusedOperators.h"
 #include "Scopes.h"
 #include "UpgradeOperators.h"
@@ -539,6 +540,7 @@ FailureOr<OwningOpRef<ModuleOp>> dsopt::importONNX(MLIRContext &context, const I
   if (!file || failed(untieInitializers(*file, options.untie, location)) ||
       failed(bindToValues(*file, options, location)))
     return failure();
+  bindPositionInputs(*file, options);
   OwningOpRef<ModuleOp> module = ModuleOp::create(location);
   (*module)->setAttr(graph::kModelAttr, builder.getStringAttr(llvm::sys::path::filename(options.path)));
   (*module)->setAttr(graph::kModelFolderAttr, builder.getStringAttr(file->folder()));

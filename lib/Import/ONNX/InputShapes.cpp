@@ -26,6 +26,7 @@ public:
     for (const onnx::ValueInfoProto *input : inputs)
       if (failed(bindFromData(*input)))
         return failure();
+    bindSequence();
     return bindMicroBatch();
   }
   FailureOr<RankedTensorType> typeOf(const onnx::ValueInfoProto &input);
@@ -36,6 +37,7 @@ private:
   LogicalResult bindGiven();
   LogicalResult bindFromData(const onnx::ValueInfoProto &input);
   LogicalResult bindMicroBatch();
+  void bindSequence();
 
   /// The dimension's value; -1 if it isn't known.
   int64_t valueOf(const Dimension &dimension) {
@@ -163,6 +165,14 @@ LogicalResult Binder::bindFromData(const onnx::ValueInfoProto &input) {
       values[dimension.dim_param()] = size;
   }
   return success();
+}
+
+/// One sequence of as many positions as are asked for, where the model leaves both open.
+void Binder::bindSequence() {
+  for (const onnx::ValueInfoProto *input : inputs)
+    for (auto [axis, dimension] : llvm::enumerate(input->type().tensor_type().shape().dim()))
+      if (options.positions && axis < 2 && !dimension.dim_param().empty())
+        values.try_emplace(dimension.dim_param(), axis == 0 ? 1 : options.positions);
 }
 
 LogicalResult Binder::bindMicroBatch() {

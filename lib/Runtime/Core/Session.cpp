@@ -27,13 +27,19 @@
 namespace dsopt::runtime {
 
 /// What generated code calls by name: kept though nothing here does.
-[[gnu::used, gnu::retain]] static void *const abi[] = {
-    reinterpret_cast<void *>(&dsopt_rt_launch),      reinterpret_cast<void *>(&dsopt_rt_launch_device),
-    reinterpret_cast<void *>(&dsopt_rt_gemm),        reinterpret_cast<void *>(&dsopt_rt_gemm_part),
-    reinterpret_cast<void *>(&dsopt_rt_linear_nll),  reinterpret_cast<void *>(&dsopt_rt_scatter_add),
-    reinterpret_cast<void *>(&dsopt_rt_convolution), reinterpret_cast<void *>(&dsopt_rt_scatter),
-    reinterpret_cast<void *>(&dsopt_rt_accumulate),  reinterpret_cast<void *>(&dsopt_rt_ctc),
-    reinterpret_cast<void *>(&dsopt_rt_ctc_grad),    reinterpret_cast<void *>(&dsopt_rt_gemm_epilogue)};
+[[gnu::used, gnu::retain]] static void *const abi[] = {reinterpret_cast<void *>(&dsopt_rt_launch),
+                                                       reinterpret_cast<void *>(&dsopt_rt_launch_device),
+                                                       reinterpret_cast<void *>(&dsopt_rt_gemm),
+                                                       reinterpret_cast<void *>(&dsopt_rt_gemm_part),
+                                                       reinterpret_cast<void *>(&dsopt_rt_linear_nll),
+                                                       reinterpret_cast<void *>(&dsopt_rt_scatter_add),
+                                                       reinterpret_cast<void *>(&dsopt_rt_convolution),
+                                                       reinterpret_cast<void *>(&dsopt_rt_scatter),
+                                                       reinterpret_cast<void *>(&dsopt_rt_accumulate),
+                                                       reinterpret_cast<void *>(&dsopt_rt_ctc),
+                                                       reinterpret_cast<void *>(&dsopt_rt_cached_attention),
+                                                       reinterpret_cast<void *>(&dsopt_rt_ctc_grad),
+                                                       reinterpret_cast<void *>(&dsopt_rt_gemm_epilogue)};
 
 /// Of threads that share their CPUs with nobody.
 constexpr int kSpins = 4000;
@@ -233,6 +239,23 @@ public:
     evaluation.metrics = combineMetrics(program.metrics, sums, microBatches);
     evaluation.loss = static_cast<float>(total / static_cast<double>(microBatches));
     return evaluation;
+  }
+
+  bool runOnce(int64_t run, const OutputSink &sink) {
+    int variant = inputs.chooseVariant(run);
+    Size &size = *sizesOf(ListKind::Step)[variant + 1];
+    if (&size.executor != last && last) {
+      last->settle();
+      size.executor.takeOver();
+    }
+    last = &size.executor;
+    Evaluation evaluation;
+    size.executor.evaluate(run, stop, evaluation);
+    if (!evaluation.stop)
+      deliverOutputs(
+          program, positionsOf(program, kListKinds * (variant + 1)), info, engine, size.addresses, 1, arrived,
+          [&](char *values, int64_t bytes) { fetchOutput(values, bytes); }, sink);
+    return evaluation.stop;
   }
 
   MachineLimits measureMachine(const std::vector<CallRow> &rows) {
@@ -552,6 +575,8 @@ Evaluation Session::predict(InputSource &inputs, int64_t microBatches, const Out
 }
 int64_t Session::stepsDone() const { return state->steps; }
 int64_t Session::stepsSkipped() const { return state->lossScale ? state->lossScale->skipped() : 0; }
+bool Session::runOnce(int64_t run, const OutputSink &sink) { return state->runOnce(run, sink); }
+
 void Session::measureCalls() {
   if (!state->profile)
     state->profile =

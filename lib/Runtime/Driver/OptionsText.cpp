@@ -14,6 +14,7 @@ const std::vector<CommandWord> &dsopt::runtime::commandWords() {
       {"export", "eval",
        "write what a checkpoint holds: -resume=DIR with -save-weights=FILE or -save-onnx=FILE, and -data"},
       {"predict", "predict", "the model's outputs on -data, into -save-outputs=FILE.npz (-predict)"},
+      {"generate", "generate", "go on from prompts, token by token (-generate)"},
       {"inspect", "inspect", "what is in a model, what it wants and what is in the way (-inspect)"},
       {"report", "", "dsopt-report: the page of RUN.jsonl"},
       {"help", "help", "all options, or one: dsopt help lr"},

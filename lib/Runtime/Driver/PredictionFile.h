@@ -1,18 +1,14 @@
 //===- PredictionFile.h - the outputs of a model as an .npz file -*- C++ -*-===//
-//
-// An array for each output. Bytes go to their places in the file as they come, so that none is held; the
-// file appears when it is complete.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_LIB_RUNTIME_DRIVER_PREDICTIONFILE_H
 #define DSOPT_LIB_RUNTIME_DRIVER_PREDICTIONFILE_H
 
-#include "dsopt/Runtime/AtomicFile.h"
+#include "Data/NpzWriter.h"
 #include "dsopt/Runtime/Program.h"
 
 namespace dsopt::runtime {
 
+/// An array for each output.
 class PredictionFile {
 public:
   /// Of so many micro-batches, which stand one behind the other along a new first dimension. Where the data
@@ -22,27 +18,11 @@ public:
                  int64_t rows);
 
   /// The next bytes of an output; those of rows that fill up the last micro-batch are left out.
-  void take(int64_t output, const char *values, int64_t bytes);
-  /// Writes what an archive ends with, and gives the file its name.
-  void finish();
+  void take(int64_t output, const char *values, int64_t bytes) { file.take(output, values, bytes); }
+  void finish() { file.finish(); }
 
 private:
-  struct Array {
-    std::string name;           ///< of the member
-    std::string header;         ///< of the array
-    uint64_t offset = 0;        ///< of the member
-    uint64_t bytes = 0;         ///< of the values
-    uint64_t taken = 0;         ///< of them, so far
-    unsigned long checksum = 0; ///< of the header and those
-    uint64_t size() const { return header.size() + bytes; }
-    /// In front of the array.
-    std::string local() const;
-    /// In the archive's directory.
-    std::string entry() const;
-  };
-  AtomicFile file;
-  std::vector<Array> arrays;
-  uint64_t end = 0;
+  NpzWriter file;
 };
 
 } // namespace dsopt::runtime

@@ -3,6 +3,7 @@
 #include "RankRun.h"
 #include "BestEvaluation.h"
 #include "Core/Together.h"
+#include "Generate/Answers.h"
 #include "GivenParameters.h"
 #include "KernelsReport.h"
 #include "MetricsLog.h"
@@ -301,7 +302,10 @@ int dsopt::runtime::runRank(Run &run, Engine &engine, char *arena) {
   };
   try {
     listen();
-    if (!program.outputs.empty())
+    if (settings.generate)
+      stopped =
+          answerPrompts(session, engine, program, static_cast<RowSource &>(run.data), *settings.generate);
+    else if (!program.outputs.empty())
       stopped = predict(run, session, log.get(), progress, times);
     else if (settings.evaluates)
       stopped = measure(run.data).stop;

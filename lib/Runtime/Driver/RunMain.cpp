@@ -63,7 +63,11 @@ static std::unique_ptr<DataSource> prepare(const Program &program, RunSettings &
                                            std::unique_ptr<SaveFolder> &saveFolder) {
   saidByFirst(settings.launch, [&] { checkWorldSize(program, settings.launch); });
   fault::point("load.data");
-  std::unique_ptr<DataSource> data = openData(program, settings.data, settings.tokens, settings.pad);
+  std::unique_ptr<DataSource> data;
+  if (settings.generate)
+    data = std::make_unique<RowSource>(program);
+  else
+    data = openData(program, settings.data, settings.tokens, settings.pad);
   if (settings.options.shuffle)
     data->shuffle(settings.options.seed);
   if (settings.restarts)

@@ -322,7 +322,9 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.saveWeights = options.text("save-weights");
   settings.saveOnnx = options.text("save-onnx");
   settings.saveOutputs = options.text("save-outputs");
-  if (settings.saveOutputs.empty() != program.outputs.empty())
+  if (program.sequences > 0)
+    settings.generate = resolveGenerate(program, options);
+  else if (settings.saveOutputs.empty() != program.outputs.empty())
     throw Error(StatusInput, program.outputs.empty()
                                  ? "option -save-outputs is of a program that predicts; use: " +
                                        dsoptCommand(program, {"predict"})
@@ -335,7 +337,8 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.reportKernels = options.text("report") == "kernels";
   if (options.text("report") == "import")
     throw Error(StatusInput, "-report=import is dsopt's: a trained program has no model to import");
-  settings.quiet = options.has("quiet");
+  // Standard output is for answers.
+  settings.quiet = options.has("quiet") || settings.generate;
   settings.insecure = options.has("insecure");
   for (const OptionRow &row : optionTable())
     if (row.use == OptionUse::Run && row.ranks == AmongRanks::Equal)

@@ -3,6 +3,7 @@
 #ifndef DSOPT_LIB_RUNTIME_DRIVER_RUNSETTINGS_H
 #define DSOPT_LIB_RUNTIME_DRIVER_RUNSETTINGS_H
 
+#include "Generate/GenerateSettings.h"
 #include "dsopt/Runtime/Data.h"
 #include "dsopt/Runtime/Launch.h"
 #include "dsopt/Runtime/Options.h"
@@ -19,9 +20,10 @@ struct RunSettings {
   RunOptions options; ///< but for `steps` and `threads`, which depend on the data and the ranks
   int64_t steps = 0, epochs = 0, threads = 0; ///< as given, 0: not
   std::string data, evalData, log, save, resume, saveWeights, saveOnnx, saveOutputs, trace, compare;
-  bool evaluates = false;                 ///< forward only, on `data`
-  int64_t evalEvery = 0, evalBatches = 0; ///< steps between evaluations, 0: only at the end; 0: all
-  int64_t saveEvery = 0, saveKeep = 3;    ///< steps between checkpoints, 0: only at the end; how many stay
+  std::optional<GenerateSettings> generate; ///< of a program that does
+  bool evaluates = false;                   ///< forward only, on `data`
+  int64_t evalEvery = 0, evalBatches = 0;   ///< steps between evaluations, 0: only at the end; 0: all
+  int64_t saveEvery = 0, saveKeep = 3;      ///< steps between checkpoints, 0: only at the end; how many stay
   int64_t stopAfter = 0;  ///< evaluations without a better one, 0: the run ends after its steps
   std::string bestMetric; ///< METRIC[:min|max]; empty: nobody asks which evaluation is best
   bool keepBest = false;  ///< its checkpoint stays

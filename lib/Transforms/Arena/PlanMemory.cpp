@@ -49,7 +49,8 @@ static auto classes() {
 
 /// Classes that few programs have: those without them do not mention them.
 static bool isRare(BufferKind kind) {
-  return kind == BufferKind::Constants || kind == BufferKind::Secondary || kind == BufferKind::Packed;
+  return kind == BufferKind::Constants || kind == BufferKind::Secondary || kind == BufferKind::Packed ||
+         kind == BufferKind::Cache;
 }
 
 /// The moment with the most live bytes of a memory, in order of issue.

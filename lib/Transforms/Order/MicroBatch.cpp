@@ -103,15 +103,20 @@ LogicalResult Reader::readArguments(RunInfo &run, unsigned first, Location loc) 
       run.constants.push_back(name.getAttr());
       continue;
     }
+    if (auto name = segment.getArgAttrOfType<FlatSymbolRefAttr>(i, exec::kCacheAttr)) {
+      run.caches.push_back(name.getAttr());
+      continue;
+    }
     auto parameter = segment.getArgAttrOfType<FlatSymbolRefAttr>(i, exec::kParameterAttr);
     auto gradient = segment.getArgAttrOfType<FlatSymbolRefAttr>(i, exec::kGradientAttr);
     if (!parameter && !gradient)
       return emitError(loc) << "argument " << i << " of segment @" << segment.getSymName()
                             << " is not marked, expected " << exec::kParameterAttr << ", "
-                            << exec::kGradientAttr << " or " << exec::kConstantAttr;
-    if (!run.constants.empty() || (parameter && !run.gradients.empty()))
+                            << exec::kGradientAttr << ", " << exec::kCacheAttr << " or "
+                            << exec::kConstantAttr;
+    if (!run.constants.empty() || !run.caches.empty() || (parameter && !run.gradients.empty()))
       return emitError(loc) << "argument " << i << " of segment @" << segment.getSymName()
-                            << " is out of order, expected parameters, gradients, constants";
+                            << " is out of order, expected parameters, gradients, caches, constants";
     FlatSymbolRefAttr name = parameter;
     if (gradient) {
       auto state = symbols.lookup<graph::StateOp>(gradient.getAttr());

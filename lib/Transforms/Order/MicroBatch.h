@@ -63,7 +63,7 @@ struct RunInfo {
   llvm::SmallVector<BucketArgument> parameters, gradients;
   /// Gradients whose sum on this rank is complete behind it.
   llvm::SmallVector<Completion> completes;
-  llvm::SmallVector<mlir::StringAttr> constants;
+  llvm::SmallVector<mlir::StringAttr> caches, constants;
   int64_t temp = 0;
 };
 

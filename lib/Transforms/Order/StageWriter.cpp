@@ -167,6 +167,9 @@ StageWriter::RunBuffers &StageWriter::buffersOf(int64_t id) {
                                    0, argument.offset));
   }
   func::FuncOp segment = run.segment;
+  for (StringAttr cache : run.caches)
+    buffers.refs.push_back(out.ref(out.buffer(
+        cache.getValue(), segment.getArgumentTypes()[buffers.refs.size()], BufferKind::Cache, {1, true})));
   for (StringAttr constant : run.constants)
     buffers.refs.push_back(
         out.ref(out.buffer(constant.getValue(), segment.getArgumentTypes()[buffers.refs.size()],

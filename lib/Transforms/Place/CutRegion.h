@@ -9,7 +9,7 @@
 #ifndef DSOPT_LIB_TRANSFORMS_PLACE_CUTREGION_H
 #define DSOPT_LIB_TRANSFORMS_PLACE_CUTREGION_H
 
-#include "dsopt/Dialect/Graph/Graph.h"
+#include "dsopt/Dialect/Graph/Heads.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -27,14 +27,6 @@ struct ShardCut {
   bool operator!=(const ShardCut &other) const { return !(*this == other); }
 };
 
-/// Heads that several others share, one after the other: what `reshape` makes of `heads` when each was
-/// expanded.
-struct SharedHeads {
-  mlir::Value heads; ///< with a dimension of one behind that of the heads
-  int64_t dim = 0;
-  int64_t count = 0, readers = 0; ///< heads, and readers of each
-};
-std::optional<SharedHeads> headsOf(graph::ReshapeOp reshape);
 /// Elements of a shard along a cut: where shards are not equal, the last one has some that the whole has not.
 inline int64_t elementsOfShard(int64_t whole, ShardCut cut, int64_t shards) {
   return (whole / cut.parts + shards - 1) / shards * cut.parts;

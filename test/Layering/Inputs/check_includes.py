@@ -10,6 +10,7 @@ GRAPH, DIST, EXEC = "Dialect/Graph", "Dialect/Dist", "Dialect/Exec"
 STAGES = {
     "Import": [GRAPH],
     "Transforms/Place": [GRAPH, DIST],
+    "Transforms/Generate": [GRAPH, DIST],
     "Transforms/Autodiff": [GRAPH],
     "Transforms/Fuse": [GRAPH, DIST],
     "Analysis/Exec": [GRAPH, DIST, EXEC],
@@ -32,13 +33,14 @@ for place, (room, dialects) in enumerate(STAGES.items()):
     ALLOWED[room] = ["Interfaces"] + dialects + list(STAGES)[:place]
 
 # What compiler, generated programs and runtime say to each other: headers that include nothing but each other.
-SHARED = ["ABI.h", "Attention.h", "Coefficients.h", "Convolution.h", "Ctc.h", "DeviceWorkspaces.h", "Epilogue.h", "Footer.h", "Gemm.h", "Grid.h", "Metrics.h", "Options.def", "Philox.h", "RoutineImages.h", "Scalars.h"]
+SHARED = ["ABI.h", "Attention.h", "Coefficients.h", "Convolution.h", "Ctc.h", "DeviceWorkspaces.h", "Epilogue.h", "Footer.h", "Gemm.h", "GenerateInputs.h", "Grid.h", "Metrics.h", "Options.def", "Philox.h", "RoutineImages.h", "Scalars.h"]
 # Of these, what a room may include.
 SHARED_WITH = {
     "Interfaces": ["Convolution.h", "Epilogue.h", "Options.def"],  # sizes of convolutions and what products go on with; what a module's options may be
     GRAPH: ["Ctc.h", "Gemm.h", "Grid.h", "Philox.h", "Scalars.h"],  # folding computes what the runtime would; parts of products; a rank's places
     DIST: ["Grid.h"],  # who is where, as the runtime computes it
     "Import": ["Scalars.h"],
+    "Transforms/Generate": ["GenerateInputs.h"],  # what a program is given
     "Transforms/Autodiff": ["Metrics.h", "Scalars.h"],
     "Transforms/Wire": ["Coefficients.h", "Scalars.h"],
     "Conversion": ["ABI.h", "DeviceWorkspaces.h"],

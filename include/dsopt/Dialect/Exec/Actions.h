@@ -68,9 +68,10 @@ inline constexpr llvm::StringLiteral kBuiltWithAttr = "exec.built_with";
 inline constexpr llvm::StringLiteral kFlopsAttr = "exec.flops";
 /// On a segment for a device: what one run is predicted to take (i64).
 inline constexpr llvm::StringLiteral kPicosecondsAttr = "exec.picoseconds";
-/// On a segment's argument: the parameter, gradient state or constant it is.
+/// On a segment's argument: the parameter, gradient state, cache or constant it is.
 inline constexpr llvm::StringLiteral kParameterAttr = "exec.parameter";
 inline constexpr llvm::StringLiteral kGradientAttr = "exec.gradient";
+inline constexpr llvm::StringLiteral kCacheAttr = "exec.cache";
 inline constexpr llvm::StringLiteral kConstantAttr = "exec.constant";
 
 /// What is kept of a bucket beside what its rule keeps: what its exchange leaves out, at the worker and at

@@ -21,7 +21,8 @@ def Exec_BufferKind : I32EnumAttr<"BufferKind", "what a buffer's bytes are count
     I32EnumAttrCase<"Optimizer", 2, "optimizer">, I32EnumAttrCase<"Activations", 3, "activations">,
     I32EnumAttrCase<"Buffers", 4, "buffers">, I32EnumAttrCase<"Reduction", 5, "reduction">,
     I32EnumAttrCase<"Tied", 6, "tied">, I32EnumAttrCase<"Constants", 7, "constants">,
-    I32EnumAttrCase<"Secondary", 8, "secondary">, I32EnumAttrCase<"Packed", 9, "packed">]> {
+    I32EnumAttrCase<"Secondary", 8, "secondary">, I32EnumAttrCase<"Packed", 9, "packed">,
+    I32EnumAttrCase<"Cache", 10, "cache">]> {
   let cppNamespace = "::dsopt::exec";
 }
 

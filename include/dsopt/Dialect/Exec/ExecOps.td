@@ -590,6 +590,13 @@ def Exec_AttentionPartGradOp : Exec_Op<"attention_part_grad", [AttrSizedOperandS
                        Dsopt_AttentionPlace, (ins I64Attr:$threads));
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
+def Exec_CachedAttentionOp : Exec_Op<"cached_attention"> {
+  let summary = "graph.cached_attention by tiles; rows of q, k, v and the result may have strides";
+  let arguments = (ins AnyMemRef:$q, AnyMemRef:$k, AnyMemRef:$v, AnyMemRef:$slots, AnyMemRef:$positions,
+                       Optional<AnyMemRef>:$mask, AnyMemRef:$keys, AnyMemRef:$values, AnyMemRef:$result,
+                       AnyMemRef:$workspace, F64Attr:$scale, I64Attr:$threads);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
 def Exec_LinearNllOp : Exec_Op<"linear_nll", [AttrSizedOperandSegments]> {
   let summary = "graph.linear_nll_grad by tiles of rows";
   let description = [{

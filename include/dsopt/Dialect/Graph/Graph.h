@@ -7,6 +7,7 @@
 #ifndef DSOPT_DIALECT_GRAPH_GRAPH_H
 #define DSOPT_DIALECT_GRAPH_GRAPH_H
 
+#include "dsopt/Interfaces/Caches.h"
 #include "dsopt/Interfaces/Enums.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"

@@ -7,6 +7,7 @@ include "dsopt/Dialect/Graph/GraphNNOps.td"
 include "dsopt/Dialect/Graph/GraphWindowOps.td"
 include "dsopt/Dialect/Graph/GraphRoutineOps.td"
 include "dsopt/Dialect/Graph/GraphStateOps.td"
+include "dsopt/Dialect/Graph/GraphCacheOps.td"
 include "dsopt/Dialect/Graph/GraphGradientOps.td"
 
 #endif // DSOPT_DIALECT_GRAPH_GRAPHOPS

@@ -29,7 +29,7 @@ void dsopt::runtime::selectAttention(const std::vector<std::string> &features) {
 #endif
 }
 
-static const AttentionKernels &kernelsOf(const dsopt_attention &d) {
+const AttentionKernels &dsopt::runtime::kernelsOf(const dsopt_attention &d) {
   return d.type == DSOPT_BF16 && !d.widens ? *narrow : *wide;
 }
 

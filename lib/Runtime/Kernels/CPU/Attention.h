@@ -22,7 +22,8 @@ struct AttentionSums {
 
 /// The routines of one instruction set.
 struct AttentionKernels {
-  /// Rows [first, last) of one batch entry and head; `first` is a multiple of the block.
+  /// Rows [first, last) of one batch entry and head; `first` is a multiple of the block. A null lse is not
+  /// stored.
   void (*forward)(const dsopt_attention &d, const AttentionTensors &t, int64_t batch, int64_t head,
                   int64_t first, int64_t last, float *scratch);
   /// What columns [first, last) of one batch entry of rows, and one head, contribute: to the gradients of k
@@ -40,6 +41,9 @@ extern const AttentionKernels kAttentionAVX2, kAttentionAVX512;
 /// For tensors in bf16 alone.
 extern const AttentionKernels kAttentionAVX512BF16;
 #endif
+
+/// Those of the process's instruction set for a call.
+const AttentionKernels &kernelsOf(const dsopt_attention &d);
 
 } // namespace dsopt::runtime
 
