@@ -480,6 +480,7 @@ LogicalResult ProgramWriter::write(ArrayRef<DeviceImage> images) {
     if (getOption(module, "generate", 0)) {
       json->attribute("sequences", options::max_batch(module));
       json->attribute("context", options::max_context(module).value_or(0));
+      json->attribute("chunk", options::chunk(module));
     }
     if (auto dimension = module->getAttrOfType<DictionaryAttr>(exec::kDimensionAttr)) {
       string("dimension", dimension.getAs<StringAttr>("name").getValue());

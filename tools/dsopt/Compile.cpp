@@ -203,6 +203,40 @@ static void addVariants(ModuleOp module, const Dimension &dimension, const std::
   }
 }
 
+/// Rows that a run of a program that generates may have, descending: a run takes the fewest that will do.
+static std::vector<int64_t> rowSizes(int64_t most) {
+  std::vector<int64_t> sizes{most};
+  for (int64_t size : {64, 8, 2})
+    if (size < most)
+      sizes.push_back(size);
+  return sizes;
+}
+
+/// Makes programs of all numbers of rows of what `passes` begin with, and merges them. All are of one placed
+/// graph: blocks and shards are the same.
+static void addRowSizes(ModuleOp module, llvm::ArrayRef<std::string> passes, bool verifyEach,
+                        Messages &messages) {
+  std::vector<int64_t> sizes = rowSizes(options::chunk(module));
+  std::vector<OwningOpRef<ModuleOp>> others;
+  for (size_t i = 1; i < sizes.size(); ++i)
+    others.push_back(module.clone());
+  std::string text = pipelineText(passes);
+  if (failed(runPipeline(module, text, verifyEach)))
+    messages.fail("compilation failed");
+  DictionaryAttr layout = setDimension(module, "rows", sizes.front());
+  for (auto [i, other] : llvm::enumerate(others)) {
+    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &diagnostic) {
+      return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
+    });
+    int64_t size = sizes[i + 1];
+    (*other)->setAttr(kOptionsAttr, layout);
+    setOption(*other, "chunk", Builder(module.getContext()).getI64IntegerAttr(size));
+    if (failed(runPipeline(*other, text)))
+      messages.fail("compilation failed at " + std::to_string(size) + " rows");
+    nestVariant(module, std::move(other), size);
+  }
+}
+
 bool dsopt::isStage(llvm::StringRef path) { return path.ends_with(".mlir") || path == "-"; }
 
 OwningOpRef<ModuleOp> dsopt::readSource(MLIRContext &context, const ParsedOptions &options,
@@ -258,6 +292,14 @@ void dsopt::runPasses(ModuleOp module, std::vector<std::string> passes, Stage go
     if (failed(runPipeline(module, alone, verifyEach)))
       messages.fail("compilation failed");
     addVariants(module, dimension, path, options, alone, messages);
+    passes.erase(passes.begin(), merge);
+  }
+  auto derive = llvm::find(passes, "derive-decoding"), merge = llvm::find(passes, kFirstJointPass);
+  if (goal >= Stage::Exec && derive < merge) {
+    std::vector<std::string> before(passes.begin(), derive), each(derive, merge);
+    if (failed(runPipeline(module, pipelineText(before), verifyEach)))
+      messages.fail("compilation failed");
+    addRowSizes(module, each, verifyEach, messages);
     passes.erase(passes.begin(), merge);
   }
   if (failed(runPipeline(module, pipelineText(passes), verifyEach)))

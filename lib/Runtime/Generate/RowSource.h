@@ -15,7 +15,7 @@ public:
   /// What the next run is given. It stays the caller's.
   void give(const Rows &rows) { given = &rows; }
   /// Most rows of a run.
-  int64_t most() const { return sizes.back(); }
+  int64_t most() const { return program.chunk; }
   /// What tokens are below; 0: nothing says so.
   int64_t vocabulary() const;
 

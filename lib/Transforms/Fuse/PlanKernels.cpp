@@ -18,10 +18,12 @@ using namespace dsopt;
 
 /// A row that is at least so long is worth a loop of its own.
 static constexpr int64_t kShortRow = 64;
-/// Below so many elements a kernel's parallelism does not matter.
+/// Below so many elements a kernel's parallelism does not matter. Forward has no such rule: whether two
+/// positions are computed or two thousand, their bits are the same.
 static constexpr int64_t kFewElements = 4096;
-/// Above so many elements no operation joins a kernel of fewer rows than its own.
-static constexpr int64_t kManyElements = 65536;
+/// Above so many elements no operation joins a kernel of fewer rows than its own; in forward above so many of
+/// one row.
+static constexpr int64_t kManyElements = 65536, kManyOfRow = 8192;
 
 bool dsopt::isSplat(Value value) {
   auto constant = value.getDefiningOp<graph::ConstantOp>();
@@ -143,15 +145,19 @@ bool Planner::fillRows(PlannedNode &node) {
     }
   }
   int64_t shared = prefix.size();
+  std::optional<Phase> phase = graph::getPhase(node.ops.front());
+  bool isForward = phase == Phase::F || phase == Phase::E;
+  auto isLarge = [&](ArrayRef<int64_t> shape) {
+    return isForward ? product(shape.drop_front(*kept)) > kManyOfRow : product(shape) > kManyElements;
+  };
   if (kept) {
     if (*kept > shared)
       return false;
     for (Operation *op : node.ops)
-      if (!isReduction(kindOf(op)) && naturalRows(iterationShape(op)) > *kept &&
-          product(iterationShape(op)) > kManyElements)
+      if (!isReduction(kindOf(op)) && naturalRows(iterationShape(op)) > *kept && isLarge(iterationShape(op)))
         return false;
   } else if (natural > shared) {
-    if (elements > kFewElements)
+    if (isForward || elements > kFewElements)
       return false;
     natural = shared;
   }

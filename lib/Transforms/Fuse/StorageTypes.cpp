@@ -10,8 +10,9 @@ using namespace mlir;
 
 namespace dsopt {
 namespace {
-/// What a value inside a kernel would be stored as, as far as its operands say. A splat or
-/// a row's number that is broadcast leaves the choice to what it is combined with.
+/// What a value inside a kernel would be stored as, as far as its operands say. A splat, a row's number that is
+/// broadcast and what is made of constants alone leave the choice to what they are combined with: of one
+/// sequence a table of positions is as large as what it is combined with, of two it is not.
 enum class Flow { Open, Narrow, Wide };
 
 /// The value whose bytes hold `value`.
@@ -28,13 +29,14 @@ Flow flowOf(Operation *op, const llvm::DenseMap<Value, Flow> &flows) {
   if (isa<graph::ReduceSumOp, graph::ReduceMeanOp, graph::ReduceMaxOp, graph::ReduceMinOp>(op))
     return Flow::Wide;
   int64_t elements = graph::numElements(op->getResult(0).getType());
-  bool sameNarrow = false, sameWide = false, anyNarrow = false, any = false;
+  bool sameNarrow = false, sameWide = false, anyNarrow = false, any = false, allOpen = true;
   for (Value operand : op->getOperands()) {
     if (!isF32Tensor(operand.getType()))
       continue;
     any = true;
     Flow flow = flows.lookup(operand);
     bool same = graph::numElements(operand.getType()) == elements;
+    allOpen &= flow == Flow::Open;
     anyNarrow |= flow == Flow::Narrow;
     sameNarrow |= same && flow == Flow::Narrow;
     sameWide |= same && flow == Flow::Wide;
@@ -43,7 +45,7 @@ Flow flowOf(Operation *op, const llvm::DenseMap<Value, Flow> &flows) {
     return Flow::Wide;
   if (sameNarrow || anyNarrow)
     return Flow::Narrow;
-  return !any || isa<graph::ExpandOp>(op) ? Flow::Open : Flow::Wide;
+  return !any || allOpen || isa<graph::ExpandOp>(op) ? Flow::Open : Flow::Wide;
 }
 } // namespace
 
@@ -154,6 +156,12 @@ bool StorageTypes::addsPieces(graph::KernelOp kernel, bool exact) {
   return add && add.getExact() == exact;
 }
 
+/// Whether a value that is not narrow is made of constants and frozen parameters alone.
+bool StorageTypes::isOpen(Value value) {
+  Value root = rootOf(value);
+  return isa_and_nonnull<graph::ConstantOp, graph::ReadOp>(root.getDefiningOp()) || openRoots.contains(root);
+}
+
 SmallVector<bool> StorageTypes::throughKernel(graph::KernelOp kernel) {
   auto function = symbols.lookup<func::FuncOp>(kernel.getCalleeAttr().getAttr());
   // Sums over rows are what their loops store.
@@ -161,7 +169,9 @@ SmallVector<bool> StorageTypes::throughKernel(graph::KernelOp kernel) {
     return SmallVector<bool>(kernel.getOutputs().size(), false);
   llvm::DenseMap<Value, Flow> flows;
   for (auto [argument, input] : llvm::zip_equal(function.getArguments(), kernel.getInputs()))
-    flows[argument] = narrowRoots.contains(rootOf(input)) ? Flow::Narrow : Flow::Wide;
+    flows[argument] = narrowRoots.contains(rootOf(input)) ? Flow::Narrow
+                      : isOpen(input)                     ? Flow::Open
+                                                          : Flow::Wide;
   for (Operation &op : function.front().without_terminator()) {
     Flow flow = flowOf(&op, flows);
     for (Value result : op.getResults())
@@ -169,8 +179,11 @@ SmallVector<bool> StorageTypes::throughKernel(graph::KernelOp kernel) {
   }
   SmallVector<bool> results;
   for (auto [value, output] :
-       llvm::zip_equal(function.front().getTerminator()->getOperands(), kernel.getOutputs()))
+       llvm::zip_equal(function.front().getTerminator()->getOperands(), kernel.getOutputs())) {
     results.push_back(flows.lookup(value) == Flow::Narrow || neededNarrow.contains(rootOf(output)));
+    if (flows.lookup(value) == Flow::Open)
+      openRoots.insert(rootOf(output));
+  }
   return results;
 }
 } // namespace dsopt

@@ -33,11 +33,12 @@ private:
   /// Whether it is a node of a tree, of a parameter's gradient or of another sum.
   bool addsPieces(graph::KernelOp kernel, bool exact);
   llvm::SmallVector<bool> throughKernel(graph::KernelOp kernel);
+  bool isOpen(mlir::Value value);
 
   mlir::SymbolTable &symbols;
   const llvm::DenseSet<mlir::StringAttr> &parameters;
-  /// The last three hold values whose bytes others share.
-  llvm::DenseSet<mlir::Value> narrow, narrowRoots, neededNarrow, neededWide;
+  /// The last four hold values whose bytes others share.
+  llvm::DenseSet<mlir::Value> narrow, narrowRoots, openRoots, neededNarrow, neededWide;
 };
 
 } // namespace dsopt

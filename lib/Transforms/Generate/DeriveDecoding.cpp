@@ -94,6 +94,8 @@ void DeriveDecoding::runOnOperation() {
     module.emitError("derive-decoding expects a function @evaluate with one body and one result");
     return signalPassFailure();
   }
-  if (failed(derive(function, options::chunk(module), options::max_batch(module))))
+  // Of one row dimensions of one element would meet others that are no rows, and kernels be formed otherwise.
+  constexpr int64_t kFewestRows = 2;
+  if (failed(derive(function, std::max(options::chunk(module), kFewestRows), options::max_batch(module))))
     signalPassFailure();
 }

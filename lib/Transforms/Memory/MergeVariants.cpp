@@ -36,7 +36,8 @@ template <typename OpTy> static LogicalResult verifySame(ModuleOp module, Module
 /// `module`, under names of their own.
 static LogicalResult merge(ModuleOp module, ModuleOp other, int64_t size) {
   if (failed(verifySame<dist::BucketOp>(module, other, size)) ||
-      failed(verifySame<graph::StateOp>(module, other, size)))
+      failed(verifySame<graph::StateOp>(module, other, size)) ||
+      failed(verifySame<graph::CacheOp>(module, other, size)))
     return failure();
   Builder builder(module.getContext());
   SmallVector<func::FuncOp> moved;
