@@ -3,6 +3,7 @@
 #include "Generate/Generation.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 
@@ -13,26 +14,23 @@ namespace {
 class RowExchange {
 public:
   RowExchange(Engine &engine, Session &session, int64_t most)
-      : engine(engine), session(session), record(1 + 4 * most), all(record.size() * engine.size()) {}
+      : engine(engine), session(session), record(2 + 4 * most), all(record.size() * engine.size()) {}
 
   /// Collective: rank 0's rows are everybody's.
   void share(Rows &rows) {
     if (engine.size() == 1)
       return;
+    std::array<std::vector<int64_t> *, 4> parts{&rows.tokens, &rows.positions, &rows.slots, &rows.picks};
     int64_t *next = record.data();
-    auto put = [&](const std::vector<int64_t> &values) {
-      next = std::copy(values.begin(), values.end(), next);
-    };
     *next++ = static_cast<int64_t>(rows.tokens.size());
-    for (const auto *values : {&rows.tokens, &rows.positions, &rows.slots, &rows.picks})
-      put(*values);
+    *next++ = static_cast<int64_t>(rows.picks.size());
+    for (const std::vector<int64_t> *part : parts)
+      next = std::copy(part->begin(), part->end(), next);
     session.exchange(record.data(), static_cast<int64_t>(record.size() * sizeof(int64_t)), all.data());
-    if (engine.rank() == 0)
-      return;
-    const int64_t *from = all.data();
-    int64_t count = *from++;
-    for (auto *values : {&rows.tokens, &rows.positions, &rows.slots}) {
-      values->assign(from, from + count);
+    const int64_t *from = all.data() + 2;
+    for (std::vector<int64_t> *part : parts) {
+      int64_t count = all[part == &rows.picks];
+      part->assign(from, from + count);
       from += count;
     }
   }

@@ -66,13 +66,17 @@ public:
   void raise(graph::SoftmaxOp softmax);
 
 private:
+  /// What is added to scores, and the dimensions that these have there.
+  struct Mask {
+    Value value;
+    int64_t rank;
+  };
   /// The scores between the product of q and k and the softmax.
   struct Scores {
     graph::MatMulOp product;
     double scale = 1;
-    SmallVector<Value> masks;
-    RankedTensorType masked; ///< of the scores where masks are added
-    RankedTensorType heads;  ///< of the scores where they have four dimensions
+    SmallVector<Mask> masks;
+    RankedTensorType heads; ///< of the scores where they have four dimensions
   };
   /// The probabilities between the softmax and the product with v.
   struct Probabilities {
@@ -86,7 +90,8 @@ private:
   Value matchMask(Operation *op, Value &scores);
   bool isMask(Value value) { return origins.of(value) == Origin::Input; }
   MaskKind kindOf(Value mask, int64_t rows, int64_t columns);
-  Value joinMasks(ArrayRef<Value> masks, RankedTensorType masked, ArrayRef<int64_t> pairs);
+  static bool isBounded(Value mask);
+  Value joinMasks(ArrayRef<Mask> masks, ArrayRef<int64_t> pairs);
 
   template <typename OpTy, typename... Args> Value make(Args &&...args) {
     return OpTy::create(builder, loc, std::forward<Args>(args)...)->getResult(0);
@@ -143,11 +148,10 @@ std::optional<Raiser::Scores> Raiser::matchScores(Value value) {
     }
     Value next;
     if (Value mask = matchMask(op, next)) {
-      // A mask inside the scale, or of another shape than those outside.
-      if (scores.scale != 1 || (scores.masked && scores.masked != typeOf(value)))
+      // A mask inside the scale.
+      if (scores.scale != 1)
         return std::nullopt;
-      scores.masked = typeOf(value);
-      scores.masks.push_back(mask);
+      scores.masks.push_back({mask, typeOf(value).getRank()});
     } else if (auto reshape = dyn_cast<graph::ReshapeOp>(op); reshape && keepsMatrices(reshape)) {
       next = reshape.getInput();
     } else {
@@ -233,6 +237,18 @@ MaskKind Raiser::kindOf(Value mask, int64_t rows, int64_t columns) {
   return known->second = infinite ? MaskKind::CausalInfinite : MaskKind::Causal;
 }
 
+/// Whether a mask is a constant that hides nothing: a bias of positions, say.
+bool Raiser::isBounded(Value mask) {
+  constexpr double kBound = 1e6;
+  while (auto view = mask.getDefiningOp<graph::ReshapeOp>())
+    mask = view.getInput();
+  auto constant = mask.getDefiningOp<graph::ConstantOp>();
+  auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
+  return elements && llvm::all_of(elements.getValues<APFloat>(), [](const APFloat &number) {
+    return std::abs(number.convertToDouble()) <= kBound;
+  });
+}
+
 Value Raiser::reshaped(Value value, ArrayRef<int64_t> shape) {
   value = withoutReshapes(value);
   if (typeOf(value).getShape() == shape)
@@ -283,11 +299,11 @@ Value Raiser::operand(Value value, bool swap, double *scale, ArrayRef<int64_t> p
 }
 
 /// The sum of the masks, as it broadcasts to scores of four dimensions.
-Value Raiser::joinMasks(ArrayRef<Value> masks, RankedTensorType masked, ArrayRef<int64_t> pairs) {
+Value Raiser::joinMasks(ArrayRef<Mask> masks, ArrayRef<int64_t> pairs) {
   Value sum;
-  for (Value mask : masks) {
+  for (auto [mask, rank] : masks) {
     ArrayRef<int64_t> shape = typeOf(mask).getShape();
-    if (masked.getRank() == 3 && shape.size() == 3) {
+    if (rank == 3 && shape.size() == 3) {
       bool whole = shape[0] != 1;
       mask = reshaped(mask, {whole ? pairs[0] : 1, whole ? pairs[1] : 1, shape[1], shape[2]});
     }
@@ -323,11 +339,14 @@ void Raiser::raise(graph::SoftmaxOp softmax) {
     pairs.assign({heads.getDimSize(0), heads.getDimSize(1)});
 
   bool causal = false;
-  SmallVector<Value> masks;
-  for (Value mask : scores->masks) {
-    MaskKind kind = kindOf(mask, rows, columns);
-    // Beside another mask a finite number may still be the largest of a row.
-    if (kind == MaskKind::CausalInfinite || (kind == MaskKind::Causal && scores->masks.size() == 1))
+  SmallVector<Mask> masks;
+  for (const Mask &mask : scores->masks) {
+    MaskKind kind = kindOf(mask.value, rows, columns);
+    // Beside a mask that hides columns, too, a finite number may still be the largest of a row.
+    bool isLowest = llvm::all_of(scores->masks, [&](const Mask &other) {
+      return other.value == mask.value || isBounded(other.value);
+    });
+    if (kind == MaskKind::CausalInfinite || (kind == MaskKind::Causal && isLowest))
       causal = true;
     else
       masks.push_back(mask);
@@ -336,7 +355,7 @@ void Raiser::raise(graph::SoftmaxOp softmax) {
   Value q = operand(scores->product.getLhs(), scores->product.getTransposeA(), &scale, pairs);
   Value k = operand(scores->product.getRhs(), !scores->product.getTransposeB(), &scale, pairs);
   Value v = operand(second.getRhs(), second.getTransposeB(), nullptr, pairs);
-  Value mask = joinMasks(masks, scores->masked, pairs);
+  Value mask = joinMasks(masks, pairs);
 
   SmallVector<int64_t> shape(typeOf(q).getShape());
   auto lse = RankedTensorType::get(ArrayRef(shape).drop_back(), builder.getF32Type());

@@ -56,21 +56,35 @@ std::optional<SmallVector<std::optional<int64_t>>> dsopt::rowLoop(Operation *op,
 }
 
 LogicalResult RowPlaces::find(func::FuncOp function) {
+  StringRef tokens;
+  bool hasLabels = false;
   for (BlockArgument argument : function.getArguments()) {
     if (graph::isContext(argument))
       continue;
+    unsigned number = argument.getArgNumber();
+    auto given = function.getArgAttrOfType<StringAttr>(number, graph::kNameAttr);
+    StringRef name = given ? given.getValue() : StringRef("an input");
     ArrayRef<int64_t> shape = shapeOf(argument);
-    auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), graph::kNameAttr);
-    if (shape.size() != 2 || (rows && shape[axis] != rows))
+    // One input that is both is tokens: the loss compares each position with a later one.
+    bool isLabel = function.getArgAttr(number, graph::kLabelAttr) != Attribute();
+    if (rows && (isLabel || hasLabels))
+      return function.emitError("makes logits of ")
+             << (isLabel ? name : tokens) << ", the labels that they are compared with";
+    hasLabels = isLabel;
+    if (shape.size() != 2)
+      return function.emitError("takes ") << name << " of type " << argument.getType()
+                                          << ", expected a token for each position, [sequences, T]; what is a "
+                                             "setting is bound by -input=NAME=VALUE";
+    if (rows)
       return function.emitError("takes ")
-             << (name ? name.getValue() : StringRef("an input")) << " of type " << argument.getType()
-             << ", expected a number for each position" << (rows ? " of the others" : ", [sequences, T]")
-             << "; what is a setting is bound by -input=NAME=VALUE";
+             << name << " beside " << tokens
+             << ", expected one input of tokens; others are bound by -input=NAME=VALUE";
+    tokens = name;
     rows = shape[axis];
     places[argument] = {axis, 1, rows, 1};
   }
   if (!rows)
-    return function.emitError("takes no numbers for positions: nothing could be generated");
+    return function.emitError("takes no tokens: nothing could be generated");
   for (Operation &op : function.front())
     if (llvm::any_of(op.getOperands(), [&](Value value) { return places.contains(value); }) &&
         failed(visit(&op)))
