@@ -212,6 +212,18 @@ static std::vector<int64_t> rowSizes(int64_t most) {
   return sizes;
 }
 
+/// No run has more rows than all sequences together have positions.
+static void boundChunk(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>(graph::kEvaluateFunction);
+  int64_t positions = 1;
+  for (BlockArgument argument : function.getArguments())
+    positions = std::max(positions, cast<ShapedType>(argument.getType()).getShape().back());
+  int64_t context = std::min(options::max_context(module).value_or(positions), positions);
+  setOption(module, "chunk",
+            Builder(module.getContext())
+                .getI64IntegerAttr(std::min(options::chunk(module), context * options::max_batch(module))));
+}
+
 /// Makes programs of all numbers of rows of what `passes` begin with, and merges them. All are of one placed
 /// graph: blocks and shards are the same.
 static void addRowSizes(ModuleOp module, llvm::ArrayRef<std::string> passes, bool verifyEach,
@@ -299,6 +311,7 @@ void dsopt::runPasses(ModuleOp module, std::vector<std::string> passes, Stage go
     std::vector<std::string> before(passes.begin(), derive), each(derive, merge);
     if (failed(runPipeline(module, pipelineText(before), verifyEach)))
       messages.fail("compilation failed");
+    boundChunk(module);
     addRowSizes(module, each, verifyEach, messages);
     passes.erase(passes.begin(), merge);
   }

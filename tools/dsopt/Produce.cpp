@@ -137,7 +137,8 @@ static void sayWritten(ModuleOp module, const ParsedOptions &options, const std:
   llvm::outs() << "wrote " << output << " (" << llvm::format("%.1f", size / 1e6) << " MB): " << path
                << " for " << dp * pp * sp * tp << ranks
                << (compiledIn.empty() ? "" : ", compiled with" + compiledIn)
-               << (isForBoth ? ", on a GPU or the CPU; " : "; ") << command << " -data=FILE runs it, "
+               << (isForBoth ? ", on a GPU or the CPU; " : "; ") << command
+               << (getOption(module, "generate", 0) ? " -prompt-ids=FILE" : " -data=FILE") << " runs it, "
                << command << " -help shows its options\n";
   std::string defaults;
   auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));

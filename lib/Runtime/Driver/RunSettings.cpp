@@ -380,7 +380,9 @@ std::string dsopt::runtime::programHelp(const Program &program, const std::strin
   values.insert(facts.defaults.begin(), facts.defaults.end());
   values.emplace("weight-decay", "0");
   values.emplace("threads", "at most " + std::to_string(program.threads));
-  std::string text = "usage: " + name + " -data=FILE.npz [options]\n\nTrains " +
+  bool generates = program.sequences > 0;
+  std::string text = "usage: " + name + (generates ? " -prompt-ids=FILE.npz" : " -data=FILE.npz") +
+                     " [options]\n\n" + (generates ? "Generates by " : "Trains ") +
                      (program.model.empty() ? "a model" : program.model) + ", compiled by dsopt " +
                      program.dsopt + ".\n\n" + optionsHelp(Tool::Program, values);
   auto number = [](int64_t value) { return std::to_string(value); };
