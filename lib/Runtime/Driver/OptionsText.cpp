@@ -15,6 +15,7 @@ const std::vector<CommandWord> &dsopt::runtime::commandWords() {
        "write what a checkpoint holds: -resume=DIR with -save-weights=FILE or -save-onnx=FILE, and -data"},
       {"predict", "predict", "the model's outputs on -data, into -save-outputs=FILE.npz (-predict)"},
       {"inspect", "inspect", "what is in a model, what it wants and what is in the way (-inspect)"},
+      {"tokenize", "tokenize", "the ids of texts by the model's tokenizer, and back (-tokenize)"},
       {"report", "", "dsopt-report: the page of RUN.jsonl"},
       {"help", "help", "all options, or one: dsopt help lr"},
   };
