@@ -1,7 +1,9 @@
 //===- Unicode.h - what characters are --------------------------*- C++ -*-===//
 //
 // utf8proc knows categories, cases and normal forms; what Unicode says of white
-// space and what tokenizers call Chinese are lists.
+// space and what tokenizers call Chinese are lists. `tokenizers`, whose ids these
+// are for, has tables of several versions of Unicode: each question is answered as
+// it does.
 //
 //===----------------------------------------------------------------------===//
 

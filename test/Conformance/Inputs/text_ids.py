@@ -219,7 +219,7 @@ def compare(binary, case, lines, prompts):
     expected = case.encode(lines)
     theirs = time.perf_counter() - start
     command = [binary, "tokenize", f"-tokenizer={case.path}", *case.options]
-    run([*command, "-prompt="], b"")
+    run([*command, "-prompt=a"], b"")
     start = time.perf_counter()
     text = run([*command, f"-prompts={prompts}", f"-special-tokens={case.special}"], b"")
     ours = time.perf_counter() - start
