@@ -410,7 +410,7 @@ Value Renderer::evaluate(const Node &node, const ScopePtr &scope) {
     ValueList items;
     for (size_t i = 0; i < node.parts.size(); ++i)
       items.push_back(part(i));
-    return Value(items);
+    return node.name == "tuple" ? Value::tuple(std::move(items)) : Value(std::move(items));
   }
   case Node::DictOf: {
     ValueDict members;

@@ -115,7 +115,7 @@ static Value sortedMembers(const Value &value, const Given &given, const Argumen
   size_t place = given.get(1, "by", Value("key")) == Value("value");
   ValueList pairs;
   for (auto &[name, member] : value.members())
-    pairs.emplace_back(ValueList{Value(name), member});
+    pairs.push_back(Value::tuple({Value(name), member}));
   sortStably(pairs, [&](const Value &a, const Value &b) {
     Value left = a.list()[place], right = b.list()[place];
     for (Value *one : {&left, &right})
@@ -161,13 +161,12 @@ static Value indented(const Value &value, const Given &given, const Arguments &)
   bool first = given.flag(1, "first", false), blank = given.flag(2, "blank", false);
   std::string text = value.str(), out;
   size_t number = 0;
-  // A line feed at the end begins no line.
   for (size_t begin = 0, end; begin <= text.size(); begin = end + 1, ++number) {
     end = std::min(text.find('\n', begin), text.size());
     bool isBlank = begin == end;
     if (number)
       out += '\n';
-    if ((number || first) && (!isBlank || (blank && end < text.size())))
+    if (number ? !isBlank || blank : first)
       out += indent;
     out.append(text, begin, end - begin);
   }
@@ -272,7 +271,7 @@ static Value itemsOf(const Value &value, const Given &, const Arguments &) {
     failTemplate(std::string("items got ") + value.typeName() + ", expected a mapping");
   ValueList pairs;
   for (auto &[name, member] : value.members())
-    pairs.emplace_back(ValueList{Value(name), member});
+    pairs.push_back(Value::tuple({Value(name), member}));
   return Value(pairs);
 }
 

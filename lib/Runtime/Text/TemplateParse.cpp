@@ -123,8 +123,12 @@ TemplateTree Parser::block(const std::set<std::string> &ends) {
   for (;;) {
     switch (token().kind) {
     case Token::End:
-      if (!ends.empty())
-        fail("expected {% " + *ends.begin() + " %}, got the end");
+      if (!ends.empty()) {
+        std::string all;
+        for (const std::string &end : ends)
+          all += (all.empty() ? "{% " : ", {% ") + end + " %}";
+        fail("expected " + all + ", got the end");
+      }
       return result;
     case Token::Text: {
       TemplateTree text = make(Node::Text);
@@ -224,7 +228,7 @@ TemplateTree Parser::forLoop() {
   // An if behind is the loop's.
   TemplateTree list = disjunction();
   if (isSign(",")) {
-    TemplateTree all = make(Node::ListOf, "", list);
+    TemplateTree all = make(Node::ListOf, "tuple", list);
     while (takeSign(","))
       all->parts.push_back(disjunction());
     list = std::move(all);

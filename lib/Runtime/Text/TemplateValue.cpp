@@ -20,6 +20,12 @@ Value Value::none() {
   return value;
 }
 
+Value Value::tuple(ValueList items) {
+  Value value(std::move(items));
+  value.isTuple = true;
+  return value;
+}
+
 Value Value::undefined(const std::string &what) {
   Value value;
   value.string = std::make_shared<std::string>(what);
@@ -92,7 +98,7 @@ bool Value::operator==(const Value &other) const {
   case String:
     return *string == *other.string;
   case List:
-    return *items == *other.items;
+    return isTuple == other.isTuple && *items == *other.items;
   case Dict: {
     if (dictionary->size() != other.dictionary->size())
       return false;
@@ -199,10 +205,10 @@ std::string Value::repr() const {
   case String:
     return pythonQuoted(*string);
   case List: {
-    std::string out = "[";
+    std::string out = isTuple ? "(" : "[";
     for (const Value &item : *items)
       out += (&item == items->data() ? "" : ", ") + item.repr();
-    return out + "]";
+    return out + (!isTuple ? "]" : items->size() == 1 ? ",)" : ")");
   }
   case Dict:
   case Namespace: {

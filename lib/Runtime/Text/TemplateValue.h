@@ -43,6 +43,8 @@ public:
   Value(ValueList value) : type(List), items(std::make_shared<ValueList>(std::move(value))) {}
   Value(Callable value) : type(Function), function(std::make_shared<Callable>(std::move(value))) {}
   static Value none();
+  /// A list that is printed as Python's tuples are, and equals no list.
+  static Value tuple(ValueList items);
   /// One that is missing: `what` says where it was looked for.
   static Value undefined(const std::string &what);
   static Value dict(ValueDict members, Kind kind = Dict);
@@ -78,6 +80,7 @@ public:
 
 private:
   Kind type = Undefined;
+  bool isTuple = false;
   int64_t number = 0;
   double real = 0;
   std::shared_ptr<std::string> string;

@@ -261,7 +261,7 @@ static Value pairsOf(const Value &value, bool names, bool values) {
   ValueList result;
   for (auto &[name, member] : value.members())
     if (names && values)
-      result.emplace_back(ValueList{Value(name), member});
+      result.push_back(Value::tuple({Value(name), member}));
     else
       result.push_back(names ? Value(name) : member);
   return Value(result);
