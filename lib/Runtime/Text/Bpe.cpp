@@ -30,7 +30,9 @@ class Bpe : public Model {
 public:
   explicit Bpe(Fields &fields);
   void encode(std::string_view piece, std::vector<int32_t> &ids) const override {
-    cache.append(piece, ids, [&](std::vector<int32_t> &out) { encodeWord(piece, out); });
+    words.forWords(piece, [&](std::string_view word) {
+      cache.append(word, ids, [&](std::vector<int32_t> &out) { encodeWord(word, out); });
+    });
   }
   std::optional<int32_t> find(std::string_view token) const override { return vocabulary.find(token); }
   const std::string *textOf(int32_t id) const override { return vocabulary.textOf(id); }
@@ -49,6 +51,7 @@ private:
   bool fuses = false, ignoresMerges = false;
   std::unique_ptr<ByteTokens> fallback;
   std::array<int32_t, 0x180> firsts; ///< tokens of single characters, -1: none
+  WordCuts words;
   WordCache cache;
 };
 } // namespace
@@ -78,6 +81,8 @@ Bpe::Bpe(Fields &fields) {
     firsts[code] = vocabulary.find(text).value_or(-1);
   }
   readMerges(*merges, fields.where);
+  if (prefix.empty() && suffix.empty())
+    words = WordCuts(vocabulary);
 }
 
 void Bpe::readMerges(const Json &list, const std::string &where) {

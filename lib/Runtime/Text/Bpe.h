@@ -54,6 +54,7 @@ private:
   PairTable pairs;
   std::array<int32_t, 256> bytes;
   std::unique_ptr<ByteTokens> fallback;
+  WordCuts words;
   WordCache cache;
 };
 

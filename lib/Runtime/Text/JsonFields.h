@@ -11,7 +11,17 @@
 
 namespace dsopt::runtime::text {
 
-using Json = nlohmann::json;
+/// Members in their order, without a search for each as it comes: vocabularies have 100,000.
+template <typename Key, typename Mapped, typename Less, typename Allocator>
+struct MemberList : nlohmann::ordered_map<Key, Mapped, Less, Allocator> {
+  using Base = nlohmann::ordered_map<Key, Mapped, Less, Allocator>;
+  using Base::Base;
+  Mapped &operator[](const Key &key) {
+    Base::Container::emplace_back(key, Mapped());
+    return this->back().second;
+  }
+};
+using Json = nlohmann::basic_json<MemberList>;
 
 /// One object: its members by name, each of the kind that is asked for, and none but those that were asked for. What
 /// is wrong is an Error of status 1 that begins with `where`.

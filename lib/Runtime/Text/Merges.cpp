@@ -8,6 +8,15 @@
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::text;
 
+WordCuts::WordCuts(const Vocabulary &vocabulary) {
+  cuts = vocabulary.find(kSign).has_value();
+  for (int32_t id = 0; cuts && id < vocabulary.size(); ++id) {
+    const std::string *text = vocabulary.textOf(id);
+    for (size_t at = text ? 1 : std::string::npos; cuts && at != std::string::npos && (at = text->find(kSign, at)) != text->npos; at += kSign.size())
+      cuts = at >= kSign.size() && text->compare(at - kSign.size(), kSign.size(), kSign) == 0;
+  }
+}
+
 static constexpr uint32_t kNoRank = ~uint32_t(0);
 
 /// Looks through all pairs each time: the quickest way for words.

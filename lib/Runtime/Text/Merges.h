@@ -12,6 +12,30 @@ namespace dsopt::runtime::text {
 /// Merges neighbours in `symbols` until no pair is in `pairs`: the lowest rank first, of equal ranks the leftmost.
 void mergePairs(std::vector<int32_t> &symbols, const PairTable &pairs);
 
+/// Where a text can be cut before it is merged: at a sign of blanks behind another character, where no token goes
+/// across.
+class WordCuts {
+public:
+  WordCuts() = default;
+  /// Of a vocabulary with ▁; cuts nothing where a token has it behind another character.
+  explicit WordCuts(const Vocabulary &vocabulary);
+  /// Calls `use(word)` for each word of `text`.
+  template <typename Use> void forWords(std::string_view text, Use &&use) const {
+    size_t begin = 0;
+    for (size_t at = 1; cuts && (at = text.find(kSign, at)) != text.npos; at += kSign.size()) {
+      if (at >= kSign.size() && text.substr(at - kSign.size(), kSign.size()) == kSign)
+        continue;
+      use(text.substr(begin, at - begin));
+      begin = at;
+    }
+    use(text.substr(begin));
+  }
+
+private:
+  static constexpr std::string_view kSign = "\xE2\x96\x81";
+  bool cuts = false;
+};
+
 /// Ids of words that came lately: one for each of a few thousand hashes.
 class WordCache {
 public:

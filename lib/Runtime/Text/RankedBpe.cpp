@@ -8,6 +8,8 @@ using namespace dsopt::runtime::text;
 
 RankedBpe::RankedBpe(Vocabulary given, Rules givenRules)
     : vocabulary(std::move(given)), rules(std::move(givenRules)) {
+  if (!rules.fromBytes)
+    words = WordCuts(vocabulary);
   if (rules.byteFallback)
     fallback = std::make_unique<ByteTokens>(*this);
   for (int byte = 0; byte < 256; ++byte)
@@ -112,8 +114,7 @@ void RankedBpe::encodeWord(std::string_view piece, std::vector<int32_t> &ids) co
 }
 
 void RankedBpe::encode(std::string_view piece, std::vector<int32_t> &ids) const {
-  if (rules.fromBytes)
-    cache.append(piece, ids, [&](std::vector<int32_t> &out) { encodeWord(piece, out); });
-  else
-    encodeWord(piece, ids);
+  words.forWords(piece, [&](std::string_view word) {
+    cache.append(word, ids, [&](std::vector<int32_t> &out) { encodeWord(word, out); });
+  });
 }

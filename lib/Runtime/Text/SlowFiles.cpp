@@ -8,6 +8,8 @@
 #include "Parts.h"
 #include "dsopt/Runtime/Error.h"
 
+#include <map>
+
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::text;
 
@@ -40,8 +42,13 @@ Json text::makeBpeJson(std::string_view vocab, std::string_view merges, const Js
 Json text::makeWordPieceJson(std::string_view vocab, const Json &config, const std::string &where) {
   Fields fields(config, where + ": tokenizer_config.json");
   Json tokens = Json::object();
-  int64_t id = 0;
-  forLines(vocab, [&](std::string_view line) { tokens[std::string(line)] = id++; });
+  std::map<std::string, int64_t> ids;
+  forLines(vocab, [&](std::string_view line) {
+    auto id = static_cast<int64_t>(ids.size());
+    if (!ids.emplace(line, id).second)
+      throw Error(StatusInput, where + ": vocab.txt has " + shortly(std::string(line)) + " twice");
+    tokens[std::string(line)] = id;
+  });
   auto nameOf = [&](const char *role, const char *otherwise) {
     const Json *found = fields.find(role);
     return found && found->is_string() ? found->get<std::string>() : otherwise;
@@ -56,8 +63,8 @@ Json text::makeWordPieceJson(std::string_view vocab, const Json &config, const s
                                  std::pair("pad_token", "[PAD]"), std::pair("cls_token", "[CLS]"),
                                  std::pair("mask_token", "[MASK]")}) {
     std::string name = nameOf(role, otherwise);
-    if (tokens.contains(name))
-      added.push_back({{"id", tokens[name]}, {"content", name}, {"special", true}, {"normalized", false}});
+    if (ids.count(name))
+      added.push_back({{"id", ids[name]}, {"content", name}, {"special", true}, {"normalized", false}});
   }
   Json result = {{"model", {{"type", "WordPiece"}, {"vocab", tokens}, {"unk_token", nameOf("unk_token", "[UNK]")}}},
                  {"normalizer", normalizer},
@@ -65,9 +72,9 @@ Json text::makeWordPieceJson(std::string_view vocab, const Json &config, const s
                  {"decoder", {{"type", "WordPiece"}}},
                  {"added_tokens", added}};
   std::string begin = nameOf("cls_token", "[CLS]"), end = nameOf("sep_token", "[SEP]");
-  if (tokens.contains(begin) && tokens.contains(end))
+  if (ids.count(begin) && ids.count(end))
     result["post_processor"] = {{"type", "BertProcessing"},
-                                {"cls", Json::array({begin, tokens[begin]})},
-                                {"sep", Json::array({end, tokens[end]})}};
+                                {"cls", Json::array({begin, ids[begin]})},
+                                {"sep", Json::array({end, ids[end]})}};
   return result;
 }

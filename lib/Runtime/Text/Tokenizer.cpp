@@ -172,7 +172,7 @@ void Tokenizer::Impl::readTemplates(const TokenizerFiles &files, const Json &con
   if (auto found = config.find("chat_template"); found != config.end() && !found->is_null())
     take(*found);
   if (const std::string *file = fileOf(files, "chat_template.json")) {
-    Json json = parseJson(*file, where + ".json");
+    const Json json = parseJson(*file, where + ".json");
     if (json.is_object() && json.contains("chat_template"))
       take(json["chat_template"]);
   }

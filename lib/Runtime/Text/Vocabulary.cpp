@@ -6,14 +6,15 @@
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::text;
 
-void Vocabulary::place(int32_t id) {
+bool Vocabulary::place(int32_t id) {
   size_t mask = slots.size() - 1, slot = std::hash<std::string_view>()(texts[id]) & mask;
   while (slots[slot] >= 0) {
     if (texts[slots[slot]] == texts[id])
-      return;
+      return false;
     slot = (slot + 1) & mask;
   }
   slots[slot] = id;
+  return true;
 }
 
 void Vocabulary::add(std::string text, int64_t id, const std::string &where) {
@@ -32,11 +33,12 @@ void Vocabulary::add(std::string text, int64_t id, const std::string &where) {
   if (++count * 2 > slots.size()) {
     slots.assign(std::max<size_t>(64, slots.size() * 4), -1);
     for (size_t other = 0; other < texts.size(); ++other)
-      if (present[other])
+      if (present[other] && other != static_cast<size_t>(id))
         place(static_cast<int32_t>(other));
-  } else {
-    place(static_cast<int32_t>(id));
   }
+  if (!place(static_cast<int32_t>(id)))
+    throw Error(StatusInput, where + ": " + shortly(texts[id]) + " has two ids, " +
+                                 std::to_string(*find(texts[id])) + " and " + std::to_string(id));
 }
 
 void Vocabulary::read(const Json &json, const std::string &where) {

@@ -17,8 +17,7 @@ constexpr int64_t kMostTokens = int64_t(1) << 24;
 
 class Vocabulary {
 public:
-  /// Of a text that is there already, the first id is found; an Error of status 1 where the id is taken or out of
-  /// range.
+  /// An Error of status 1 where the text or the id is taken, or the id out of range.
   void add(std::string text, int64_t id, const std::string &where);
   /// {"text": id, ...}
   void read(const Json &json, const std::string &where);
@@ -30,7 +29,7 @@ public:
   int64_t size() const { return static_cast<int64_t>(texts.size()); }
 
 private:
-  void place(int32_t id);
+  bool place(int32_t id);
   std::vector<std::string> texts;
   std::vector<bool> present;
   std::vector<int32_t> slots; ///< ids by hash, -1 where there is none; a power of two
