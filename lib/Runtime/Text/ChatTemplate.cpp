@@ -36,7 +36,7 @@ public:
 private:
   /// A template may call itself and loop: both end.
   static constexpr int kMostDepth = 400;
-  static constexpr int64_t kMostSteps = 20'000'000;
+  static constexpr int64_t kMostSteps = 5'000'000;
   static constexpr size_t kMostBytes = size_t(1) << 26;
   static constexpr int64_t kMostRange = 100'000;
 
