@@ -67,7 +67,8 @@ static void decodeLines(const ParsedOptions &options, const Tokenizer &tokenizer
 
 int dsopt::tokenize(const ParsedOptions &options, llvm::raw_ostream &out) {
   if (options.positionals.size() > 1)
-    throw Error(1, "got " + std::to_string(options.positionals.size()) + " models or tokenizers, expected one");
+    throw Error(1,
+                "got " + std::to_string(options.positionals.size()) + " models or tokenizers, expected one");
   std::string model = options.positionals.empty() ? "" : options.positionals[0];
   if (options.has("decode") && (options.has("prompt") || options.has("prompts") || options.has("pieces")))
     throw Error(1, "-decode reads ids from standard input, without -prompt, -prompts and -pieces");

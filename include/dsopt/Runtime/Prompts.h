@@ -14,9 +14,9 @@ namespace dsopt::runtime {
 /// Where the tokenizer of a command line is: -tokenizer, else beside or at `model`.
 TokenizerFiles tokenizerFiles(const ParsedOptions &options, const std::string &model);
 
-/// Calls `use` with each text that -prompt or -prompts asks for, one after the other; of standard input, with each
-/// line. Conversations become texts by the tokenizer's chat template. `isChat` says that the text has its special
-/// tokens already.
+/// Calls `use` with each text that -prompt or -prompts asks for, one after the other; of standard input, with
+/// each line. Conversations become texts by the tokenizer's chat template. `isChat` says that the text has
+/// its special tokens already.
 void forPrompts(const ParsedOptions &options, const Tokenizer &tokenizer,
                 const std::function<void(const std::string &text, bool isChat)> &use);
 

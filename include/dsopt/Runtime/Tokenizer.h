@@ -23,7 +23,8 @@ namespace dsopt::runtime {
 struct TokenizerFiles {
   std::string where; ///< what messages call them
   std::map<std::string, std::string> bytes;
-  /// What a tiktoken file splits texts at, a known name (cl100k_base) or a pattern; empty: by the file's name.
+  /// What a tiktoken file splits texts at, a known name (cl100k_base) or a pattern; empty: by the file's
+  /// name.
   std::string pattern;
 
   /// Of a file, or of a folder; other files in it are not read.
@@ -46,7 +47,8 @@ public:
   /// The ids of a text; an Error of status 1 where it is not UTF-8.
   std::vector<int32_t> encode(std::string_view text, SpecialTokens special = SpecialTokens::Add) const;
 
-  /// The bytes of ids: UTF-8 but where tokens end inside a character. An Error of status 1 for an id that is none.
+  /// The bytes of ids: UTF-8 but where tokens end inside a character. An Error of status 1 for an id that is
+  /// none.
   std::string decode(const std::vector<int32_t> &ids, bool skipsSpecial = true) const;
 
   /// The largest id and one.

@@ -113,7 +113,10 @@ void Bpe::readMerges(const Json &list, const std::string &where) {
     auto one = vocabulary.find(first), other = vocabulary.find(second), result = vocabulary.find(made);
     if (!one || !other || !result)
       fail("of " + shortly(first) + " and " + shortly(second) + ": " +
-           shortly(!one ? std::string(first) : !other ? std::string(second) : made) + " is no token");
+           shortly(!one     ? std::string(first)
+                   : !other ? std::string(second)
+                            : made) +
+           " is no token");
     pairs.add(*one, *other, rank++, *result);
   }
 }

@@ -24,16 +24,16 @@ private:
 /// Merges by a list, from characters on: tokenizer.json's.
 std::unique_ptr<Model> makeBpe(Fields &fields);
 
-/// Merges by what the result is worth: tiktoken's ranks (from bytes on) and SentencePiece's scores (from characters
-/// on).
+/// Merges by what the result is worth: tiktoken's ranks (from bytes on) and SentencePiece's scores (from
+/// characters on).
 class RankedBpe : public Model {
 public:
   struct Rules {
-    std::vector<uint32_t> ranks;    ///< of each id; equal ones are as good
-    std::vector<bool> isMerged;     ///< whether a token is made of others
-    TokenTree whole;                ///< stand in texts as they are, and are merged with nothing
-    bool fromBytes = false;         ///< and a piece that is a token is this one
-    int32_t unknown = -1;           ///< of a character that is none; several in a row are one
+    std::vector<uint32_t> ranks; ///< of each id; equal ones are as good
+    std::vector<bool> isMerged;  ///< whether a token is made of others
+    TokenTree whole;             ///< stand in texts as they are, and are merged with nothing
+    bool fromBytes = false;      ///< and a piece that is a token is this one
+    int32_t unknown = -1;        ///< of a character that is none; several in a row are one
     bool byteFallback = false;
   };
   RankedBpe(Vocabulary vocabulary, Rules rules);
@@ -50,7 +50,8 @@ private:
 
   Vocabulary vocabulary;
   Rules rules;
-  Vocabulary parts; ///< characters that are no tokens, but that tokens are made of, numbered behind the vocabulary
+  Vocabulary
+      parts; ///< characters that are no tokens, but that tokens are made of, numbered behind the vocabulary
   PairTable pairs;
   std::array<int32_t, 256> bytes;
   std::unique_ptr<ByteTokens> fallback;

@@ -26,8 +26,8 @@ public:
   /// The longest text at the front that is replaced: its bytes (0: none) and its replacement.
   size_t longest(std::string_view text, std::string_view &replacement) const;
 
-  /// As `tokenizers` does it: graphemes of fewer than 6 bytes by their shortest replaced prefix, as a whole; else
-  /// their characters.
+  /// As `tokenizers` does it: graphemes of fewer than 6 bytes by their shortest replaced prefix, as a whole;
+  /// else their characters.
   void applyByGraphemes(std::string &text) const;
 
 private:

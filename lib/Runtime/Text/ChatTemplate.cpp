@@ -60,7 +60,9 @@ private:
   Value call(const Node &node, const ScopePtr &scope);
   Arguments arguments(const Node &node, const ScopePtr &scope);
   Value lookUp(const std::string &name, const ScopePtr &scope) const;
-  Value optional(const TemplateTree &node, const ScopePtr &scope) { return node ? evaluate(*node, scope) : Value::none(); }
+  Value optional(const TemplateTree &node, const ScopePtr &scope) {
+    return node ? evaluate(*node, scope) : Value::none();
+  }
   void addGlobals(Scope &scope);
 
   std::string *out = nullptr;
@@ -83,7 +85,8 @@ void Renderer::addGlobals(Scope &scope) {
       return function(Given(arguments, of), arguments);
     }));
   };
-  add("raise_exception", [](const Given &given, const Arguments &) -> Value { failTemplate(given.get(0, "message").str()); });
+  add("raise_exception",
+      [](const Given &given, const Arguments &) -> Value { failTemplate(given.get(0, "message").str()); });
   add("strftime_now", [this](const Given &given, const Arguments &) {
     char text[256];
     std::tm parts{};
@@ -151,7 +154,8 @@ void Renderer::bind(const Node &node, const Value &value, Scope &scope) {
   }
   ValueList items = value.iterate();
   if (items.size() != node.names.size())
-    failTemplate(std::to_string(items.size()) + " values for " + std::to_string(node.names.size()) + " names");
+    failTemplate(std::to_string(items.size()) + " values for " + std::to_string(node.names.size()) +
+                 " names");
   for (size_t i = 0; i < items.size(); ++i)
     scope.names[node.names[i]] = items[i];
 }
@@ -178,30 +182,30 @@ Flow Renderer::loop(const Node &node, const ScopePtr &scope) {
     step();
     auto inside = std::make_shared<Scope>();
     inside->outer = scope;
-    inside->names["loop"] = Value::dict(
-        {{"index", Value(i + 1)},
-         {"index0", Value(i)},
-         {"revindex", Value(count - i)},
-         {"revindex0", Value(count - i - 1)},
-         {"first", Value(i == 0)},
-         {"last", Value(i + 1 == count)},
-         {"length", Value(count)},
-         {"depth", Value(1)},
-         {"depth0", Value(0)},
-         {"previtem", i ? items[i - 1] : Value::undefined("loop.previtem")},
-         {"nextitem", i + 1 < count ? items[i + 1] : Value::undefined("loop.nextitem")},
-         {"cycle", Value(Callable([i](const Arguments &arguments) {
-            if (arguments.positional.empty())
-              failTemplate("cycle lacks its arguments");
-            return arguments.positional[i % arguments.positional.size()];
-          }))},
-         {"changed", Value(Callable([changed](const Arguments &arguments) {
-            Value now{ValueList(arguments.positional)};
-            bool is = !*changed || !(**changed == now);
-            *changed = now;
-            return Value(is);
-          }))}},
-        Value::Namespace);
+    inside->names["loop"] =
+        Value::dict({{"index", Value(i + 1)},
+                     {"index0", Value(i)},
+                     {"revindex", Value(count - i)},
+                     {"revindex0", Value(count - i - 1)},
+                     {"first", Value(i == 0)},
+                     {"last", Value(i + 1 == count)},
+                     {"length", Value(count)},
+                     {"depth", Value(1)},
+                     {"depth0", Value(0)},
+                     {"previtem", i ? items[i - 1] : Value::undefined("loop.previtem")},
+                     {"nextitem", i + 1 < count ? items[i + 1] : Value::undefined("loop.nextitem")},
+                     {"cycle", Value(Callable([i](const Arguments &arguments) {
+                        if (arguments.positional.empty())
+                          failTemplate("cycle lacks its arguments");
+                        return arguments.positional[i % arguments.positional.size()];
+                      }))},
+                     {"changed", Value(Callable([changed](const Arguments &arguments) {
+                        Value now{ValueList(arguments.positional)};
+                        bool is = !*changed || !(**changed == now);
+                        *changed = now;
+                        return Value(is);
+                      }))}},
+                    Value::Namespace);
     bind(node, items[i], *inside);
     Flow flow = execute(*node.parts[2], inside);
     // Macros of the loop's hold it.
@@ -229,8 +233,9 @@ Value Renderer::macro(const Node &node, const ScopePtr &scope) {
       if (i < given.positional.size())
         inside->names[code->names[i]] = given.positional[i];
       else
-        inside->names[code->names[i]] = i + defaults < count ? Value::undefined("'" + code->names[i] + "'")
-                                                             : evaluate(*code->parts[1 + i + defaults - count], inside);
+        inside->names[code->names[i]] = i + defaults < count
+                                            ? Value::undefined("'" + code->names[i] + "'")
+                                            : evaluate(*code->parts[1 + i + defaults - count], inside);
     }
     for (auto &[name, value] : given.named) {
       auto place = std::find(code->names.begin(), code->names.end(), name);
@@ -283,7 +288,8 @@ Flow Renderer::execute(const Node &node, const ScopePtr &scope) {
     if (!space.is(Value::Namespace))
       failTemplate("cannot set " + node.names[0] + "." + node.name + ": it is no namespace");
     ValueDict &members = space.members();
-    auto found = std::find_if(members.begin(), members.end(), [&](auto &one) { return one.first == node.name; });
+    auto found =
+        std::find_if(members.begin(), members.end(), [&](auto &one) { return one.first == node.name; });
     if (found == members.end())
       members.emplace_back(node.name, value);
     else
@@ -363,7 +369,8 @@ Value Renderer::evaluate(const Node &node, const ScopePtr &scope) {
     return templateItem(value, part(1));
   }
   case Node::Slice:
-    return templateSlice(part(0), optional(node.parts[1], scope), optional(node.parts[2], scope), optional(node.parts[3], scope));
+    return templateSlice(part(0), optional(node.parts[1], scope), optional(node.parts[2], scope),
+                         optional(node.parts[3], scope));
   case Node::Call:
     return call(node, scope);
   case Node::Filter: {
@@ -450,7 +457,8 @@ std::string ChatTemplate::render(const std::string &messages, const Settings &se
   ValueDict names;
   // As transformers has them: these are none unless they are given.
   names.emplace_back("documents", Value::none());
-  names.emplace_back("tools", settings.tools.empty() ? Value::none() : parseArgument(settings.tools, "tools"));
+  names.emplace_back("tools",
+                     settings.tools.empty() ? Value::none() : parseArgument(settings.tools, "tools"));
   names.emplace_back("add_generation_prompt", Value(settings.addGenerationPrompt));
   for (auto &[role, token] : settings.tokens)
     names.emplace_back(role, Value(token));

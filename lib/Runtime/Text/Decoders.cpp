@@ -50,7 +50,10 @@ static void decodeBytes(Texts &tokens) {
 /// The byte of a token <0xAB>, -1 of another one.
 static int byteOfName(const std::string &token) {
   auto digit = [](char c) {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
   };
   if (token.size() != 6 || token.compare(0, 3, "<0x") != 0 || token[5] != '>' || digit(token[3]) < 0 ||
       digit(token[4]) < 0)
@@ -61,8 +64,8 @@ static int byteOfName(const std::string &token) {
 /// English as it was before it was cut at punctuation.
 static void tidy(std::string &text) {
   static const std::pair<const char *, const char *> pairs[] = {
-      {" .", "."},     {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},    {" n't", "n't"},
-      {" 'm", "'m"},   {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
   for (auto &[from, to] : pairs)
     replaceAll(text, {from, nullptr}, to);
 }

@@ -91,7 +91,8 @@ static int depthOf(std::string_view bytes) {
 
 Json text::parseJson(std::string_view bytes, const std::string &name) {
   if (depthOf(bytes) > kMostDepth)
-    throw Error(StatusInput, name + ": more than " + std::to_string(kMostDepth) + " objects and lists in each other");
+    throw Error(StatusInput,
+                name + ": more than " + std::to_string(kMostDepth) + " objects and lists in each other");
   try {
     return Json::parse(bytes);
   } catch (const Json::exception &error) {

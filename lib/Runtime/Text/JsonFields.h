@@ -23,8 +23,8 @@ struct MemberList : nlohmann::ordered_map<Key, Mapped, Less, Allocator> {
 };
 using Json = nlohmann::basic_json<MemberList>;
 
-/// One object: its members by name, each of the kind that is asked for, and none but those that were asked for. What
-/// is wrong is an Error of status 1 that begins with `where`.
+/// One object: its members by name, each of the kind that is asked for, and none but those that were asked
+/// for. What is wrong is an Error of status 1 that begins with `where`.
 class Fields {
 public:
   Fields(const Json &object, std::string where);

@@ -12,7 +12,8 @@ WordCuts::WordCuts(const Vocabulary &vocabulary) {
   cuts = vocabulary.find(kSign).has_value();
   for (int32_t id = 0; cuts && id < vocabulary.size(); ++id) {
     const std::string *text = vocabulary.textOf(id);
-    for (size_t at = text ? 1 : std::string::npos; cuts && at != std::string::npos && (at = text->find(kSign, at)) != text->npos; at += kSign.size())
+    for (size_t at = text ? 1 : std::string::npos;
+         cuts && at != std::string::npos && (at = text->find(kSign, at)) != text->npos; at += kSign.size())
       cuts = at >= kSign.size() && text->compare(at - kSign.size(), kSign.size(), kSign) == 0;
   }
 }

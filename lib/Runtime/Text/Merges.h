@@ -9,11 +9,12 @@
 
 namespace dsopt::runtime::text {
 
-/// Merges neighbours in `symbols` until no pair is in `pairs`: the lowest rank first, of equal ranks the leftmost.
+/// Merges neighbours in `symbols` until no pair is in `pairs`: the lowest rank first, of equal ranks the
+/// leftmost.
 void mergePairs(std::vector<int32_t> &symbols, const PairTable &pairs);
 
-/// Where a text can be cut before it is merged: at a sign of blanks behind another character, where no token goes
-/// across.
+/// Where a text can be cut before it is merged: at a sign of blanks behind another character, where no token
+/// goes across.
 class WordCuts {
 public:
   WordCuts() = default;

@@ -103,8 +103,8 @@ static void spaceChinese(std::string &text) {
 /// NMT's rules: controls go, all kinds of blanks become one.
 static void cleanForTranslation(std::string &text) {
   mapCharacters(text, [](char32_t code, std::string &out) {
-    if ((code >= 1 && code <= 8) || code == 0xB || (code >= 0xE && code <= 0x1F) || code == 0x7F || code == 0x8F ||
-        code == 0x9F)
+    if ((code >= 1 && code <= 8) || code == 0xB || (code >= 0xE && code <= 0x1F) || code == 0x7F ||
+        code == 0x8F || code == 0x9F)
       return;
     bool isBlank = code == 9 || code == 0xA || code == 0xC || code == 0xD || code == 0x1680 ||
                    (code >= 0x200B && code <= 0x200F) || code == 0x2028 || code == 0x2029 || code == 0x2581 ||

@@ -10,10 +10,10 @@ namespace dsopt::runtime::text {
 
 /// What a reader of files fills.
 struct TokenizerParts {
-  std::unique_ptr<Normalizer> normalizer;       ///< none: texts as they are
-  std::unique_ptr<PreTokenizer> preTokenizer;   ///< none: texts are one piece
+  std::unique_ptr<Normalizer> normalizer;     ///< none: texts as they are
+  std::unique_ptr<PreTokenizer> preTokenizer; ///< none: texts are one piece
   std::unique_ptr<Model> model;
-  std::unique_ptr<Decoder> decoder;             ///< none where `isJoined`, else tokens with blanks between them
+  std::unique_ptr<Decoder> decoder; ///< none where `isJoined`, else tokens with blanks between them
   bool isJoined = false;
   AddedTokens added;
   std::vector<int32_t> before, after; ///< added to texts
@@ -29,7 +29,8 @@ bool isTiktoken(std::string_view bytes);
 TokenizerParts readTekken(const Json &json, const std::string &where);
 
 /// A tokenizer.json of vocab.json and merges.txt, or of vocab.txt.
-Json makeBpeJson(std::string_view vocab, std::string_view merges, const Json &config, const std::string &where);
+Json makeBpeJson(std::string_view vocab, std::string_view merges, const Json &config,
+                 const std::string &where);
 Json makeWordPieceJson(std::string_view vocab, const Json &config, const std::string &where);
 
 } // namespace dsopt::runtime::text

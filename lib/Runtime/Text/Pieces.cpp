@@ -147,6 +147,7 @@ SplitBehavior text::splitBehavior(const std::string &name, const std::string &wh
   for (auto &[known, behavior] : names)
     if (name == known)
       return behavior;
-  throw Error(StatusInput, where + ": behavior got " + name +
-                               ", expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
+  throw Error(StatusInput,
+              where + ": behavior got " + name +
+                  ", expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
 }

@@ -69,9 +69,9 @@ void dsopt::runtime::forPrompts(const ParsedOptions &options, const Tokenizer &t
     throw Error(StatusInput, "-prompt and -prompts exclude each other");
   if (options.has("prompt")) {
     std::string prompt = options.text("prompt");
-    return use(prompt == "-"                            ? readWhole(std::cin)
+    return use(prompt == "-"                         ? readWhole(std::cin)
                : !prompt.empty() && prompt[0] == '@' ? readWhole(prompt.substr(1))
-                                                        : prompt,
+                                                     : prompt,
                false);
   }
   std::string path = options.text("prompts");

@@ -18,7 +18,7 @@ public:
   ProtoReader(std::string_view bytes, const std::string &where) : bytes(bytes), where(where) {}
 
   int field = 0;
-  uint64_t number = 0;    ///< of a number's field
+  uint64_t number = 0;     ///< of a number's field
   std::string_view inside; ///< of a text's or message's field
 
   /// The next field; false at the end.
@@ -41,7 +41,8 @@ public:
     case 2: {
       uint64_t size = varint();
       if (size > bytes.size() - at)
-        fail("a field of " + std::to_string(size) + " bytes is cut after " + std::to_string(bytes.size() - at));
+        fail("a field of " + std::to_string(size) + " bytes is cut after " +
+             std::to_string(bytes.size() - at));
       inside = bytes.substr(at, size);
       at += size;
       return true;

@@ -31,7 +31,9 @@ RankedBpe::RankedBpe(Vocabulary given, Rules givenRules)
     if (!token || !rules.isMerged[id] || *vocabulary.find(*token) != id)
       continue;
     std::string_view text = *token;
-    auto next = [&](size_t at) { return rules.fromBytes ? at + 1 : std::min(at + lengthOf(text[at]), text.size()); };
+    auto next = [&](size_t at) {
+      return rules.fromBytes ? at + 1 : std::min(at + lengthOf(text[at]), text.size());
+    };
     for (size_t middle = text.empty() ? 0 : next(0); middle && middle < text.size(); middle = next(middle)) {
       int32_t first = number(text.substr(0, middle), middle == next(0)),
               second = number(text.substr(middle), next(middle) == text.size());
@@ -51,7 +53,8 @@ int32_t RankedBpe::symbolOf(std::string_view text) const {
   return part ? static_cast<int32_t>(vocabulary.size() + *part) : -1;
 }
 
-void RankedBpe::append(int32_t symbol, std::string_view text, bool &wasUnknown, std::vector<int32_t> &ids) const {
+void RankedBpe::append(int32_t symbol, std::string_view text, bool &wasUnknown,
+                       std::vector<int32_t> &ids) const {
   bool isKnown = symbol >= 0 && symbol < vocabulary.size();
   if (isKnown)
     ids.push_back(symbol);
@@ -75,8 +78,8 @@ void RankedBpe::encodeWord(std::string_view piece, std::vector<int32_t> &ids) co
     ids.insert(ids.end(), symbols.begin(), symbols.end());
     return;
   }
-  // Between what stands as it is, characters are merged. Those that nothing is made of are numbered by themselves: texts
-  // that are looked for again once they are put out.
+  // Between what stands as it is, characters are merged. Those that nothing is made of are numbered by
+  // themselves: texts that are looked for again once they are put out.
   std::vector<int32_t> symbols;
   std::vector<std::string_view> strangers;
   bool wasUnknown = false;

@@ -55,8 +55,8 @@ bool Regex::Matcher::find(std::string_view text, size_t from, size_t &begin, siz
     count = pcre2_jit_match(compiled, subject, text.size(), from, 0, found, nullptr);
   // Machine code has little room to go back in.
   if (count == PCRE2_ERROR_JIT_STACKLIMIT)
-    count = pcre2_match(compiled, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, found,
-                        nullptr);
+    count =
+        pcre2_match(compiled, subject, text.size(), from, PCRE2_NO_UTF_CHECK | PCRE2_NO_JIT, found, nullptr);
   if (count == PCRE2_ERROR_NOMATCH)
     return false;
   if (count < 0)

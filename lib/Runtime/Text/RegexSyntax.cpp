@@ -47,7 +47,7 @@ private:
   RegexSyntax syntax;
   size_t at = 0;
   std::string out;
-  size_t atom = 0;           ///< where the last atom begins in `out`
+  size_t atom = 0;            ///< where the last atom begins in `out`
   std::vector<size_t> opened; ///< where groups begin in `out`
 };
 } // namespace
@@ -117,13 +117,23 @@ std::string Translation::property(bool negated, bool inClass) {
     negated = !negated;
     name.erase(0, 1);
   }
-  static const std::map<std::string, std::string> longNames = {
-      {"Letter", "L"},           {"Uppercase_Letter", "Lu"}, {"Lowercase_Letter", "Ll"},
-      {"Titlecase_Letter", "Lt"}, {"Modifier_Letter", "Lm"}, {"Other_Letter", "Lo"},
-      {"Mark", "M"},             {"Nonspacing_Mark", "Mn"},  {"Number", "N"},
-      {"Decimal_Number", "Nd"},  {"Punctuation", "P"},       {"Symbol", "S"},
-      {"Separator", "Z"},        {"Space_Separator", "Zs"},  {"Other", "C"},
-      {"Control", "Cc"},         {"Format", "Cf"}};
+  static const std::map<std::string, std::string> longNames = {{"Letter", "L"},
+                                                               {"Uppercase_Letter", "Lu"},
+                                                               {"Lowercase_Letter", "Ll"},
+                                                               {"Titlecase_Letter", "Lt"},
+                                                               {"Modifier_Letter", "Lm"},
+                                                               {"Other_Letter", "Lo"},
+                                                               {"Mark", "M"},
+                                                               {"Nonspacing_Mark", "Mn"},
+                                                               {"Number", "N"},
+                                                               {"Decimal_Number", "Nd"},
+                                                               {"Punctuation", "P"},
+                                                               {"Symbol", "S"},
+                                                               {"Separator", "Z"},
+                                                               {"Space_Separator", "Zs"},
+                                                               {"Other", "C"},
+                                                               {"Control", "Cc"},
+                                                               {"Format", "Cf"}};
   if (auto known = longNames.find(name); known != longNames.end())
     name = known->second;
   static const std::string categories =
@@ -142,9 +152,9 @@ std::string Translation::property(bool negated, bool inClass) {
     return wrap("\\p{" + name + "}" + added, true, false);
   // All other categories: a class cannot take characters out again. What no version has is in none.
   std::string others = "\\p{Cn}\\p{Cs}";
-  for (const char *other : {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps",
-                            "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf",
-                            "Co"})
+  for (const char *other :
+       {"Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps",
+        "Pe", "Pi", "Pf", "Po", "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Co"})
     if (std::string(other).rfind(name, 0) != 0)
       others += std::string("\\p{") + other + "}";
   if (!added.empty())
@@ -166,7 +176,8 @@ std::string Translation::code() {
     digits = pattern.substr(at, count);
     at += digits.size();
   }
-  if (digits.empty() || digits.size() > 6 || digits.find_first_not_of("0123456789abcdefABCDEF") != digits.npos)
+  if (digits.empty() || digits.size() > 6 ||
+      digits.find_first_not_of("0123456789abcdefABCDEF") != digits.npos)
     refuse("a code point that is no number");
   return "\\x{" + digits + "}";
 }

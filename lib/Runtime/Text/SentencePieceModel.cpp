@@ -61,7 +61,8 @@ private:
 class SentencePieceDecoder : public Decoder {
 public:
   SentencePieceDecoder(const Spec &spec)
-      : strips(spec.dummyPrefix || spec.removesSpaces), stripsAll(spec.removesSpaces), surface(spec.unknownSurface) {
+      : strips(spec.dummyPrefix || spec.removesSpaces), stripsAll(spec.removesSpaces),
+        surface(spec.unknownSurface) {
     for (size_t id = 0; id < spec.texts.size(); ++id)
       if (spec.kinds[id] == Unknown)
         unknown = spec.texts[id];
@@ -134,8 +135,8 @@ void SentencePieceDecoder::apply(std::vector<std::string> &tokens) const {
     char end;
     if (token == unknown) {
       token = surface;
-    } else if (byteFallback && token.size() == 6 && std::sscanf(token.c_str(), "<0x%02X%c", &byte, &end) == 2 &&
-               end == '>') {
+    } else if (byteFallback && token.size() == 6 &&
+               std::sscanf(token.c_str(), "<0x%02X%c", &byte, &end) == 2 && end == '>') {
       token = std::string(1, static_cast<char>(byte));
     } else {
       bool hasSpace = token.compare(0, kSpace.size(), kSpace) == 0;
@@ -233,7 +234,9 @@ static Spec readSpec(std::string_view bytes, const std::string &where) {
       ProtoReader inside(reader.inside, where);
       while (inside.next())
         if (inside.field == 2 && !inside.inside.empty())
-          throw Error(StatusInput, where + ": it changes texts that are decoded (denormalizer_spec), which is not supported");
+          throw Error(StatusInput,
+                      where +
+                          ": it changes texts that are decoded (denormalizer_spec), which is not supported");
     }
   if (spec.texts.empty())
     throw Error(StatusInput, where + ": has no pieces");

@@ -25,7 +25,8 @@ template <typename Use> static void forLines(std::string_view bytes, Use &&use) 
   }
 }
 
-Json text::makeBpeJson(std::string_view vocab, std::string_view merges, const Json &config, const std::string &where) {
+Json text::makeBpeJson(std::string_view vocab, std::string_view merges, const Json &config,
+                       const std::string &where) {
   Fields fields(config, where + ": tokenizer_config.json");
   bool prefix = fields.flag("add_prefix_space", false);
   Json list = Json::array();
@@ -59,18 +60,19 @@ Json text::makeWordPieceJson(std::string_view vocab, const Json &config, const s
   if (const Json *accents = fields.find("strip_accents"))
     normalizer["strip_accents"] = *accents;
   Json added = Json::array();
-  for (auto [role, otherwise] : {std::pair("unk_token", "[UNK]"), std::pair("sep_token", "[SEP]"),
-                                 std::pair("pad_token", "[PAD]"), std::pair("cls_token", "[CLS]"),
-                                 std::pair("mask_token", "[MASK]")}) {
+  for (auto [role, otherwise] :
+       {std::pair("unk_token", "[UNK]"), std::pair("sep_token", "[SEP]"), std::pair("pad_token", "[PAD]"),
+        std::pair("cls_token", "[CLS]"), std::pair("mask_token", "[MASK]")}) {
     std::string name = nameOf(role, otherwise);
     if (ids.count(name))
       added.push_back({{"id", ids[name]}, {"content", name}, {"special", true}, {"normalized", false}});
   }
-  Json result = {{"model", {{"type", "WordPiece"}, {"vocab", tokens}, {"unk_token", nameOf("unk_token", "[UNK]")}}},
-                 {"normalizer", normalizer},
-                 {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
-                 {"decoder", {{"type", "WordPiece"}}},
-                 {"added_tokens", added}};
+  Json result = {
+      {"model", {{"type", "WordPiece"}, {"vocab", tokens}, {"unk_token", nameOf("unk_token", "[UNK]")}}},
+      {"normalizer", normalizer},
+      {"pre_tokenizer", {{"type", "BertPreTokenizer"}}},
+      {"decoder", {{"type", "WordPiece"}}},
+      {"added_tokens", added}};
   std::string begin = nameOf("cls_token", "[CLS]"), end = nameOf("sep_token", "[SEP]");
   if (ids.count(begin) && ids.count(end))
     result["post_processor"] = {{"type", "BertProcessing"},

@@ -51,7 +51,8 @@ void text::replaceAll(std::string &text, const Pattern &pattern, const std::stri
       from = begin < end ? end : end < text.size() ? end + lengthOf(text[end]) : end + 1;
     }
   } else if (!pattern.text.empty()) {
-    for (size_t begin; (begin = text.find(pattern.text, done)) != text.npos; done = begin + pattern.text.size()) {
+    for (size_t begin; (begin = text.find(pattern.text, done)) != text.npos;
+         done = begin + pattern.text.size()) {
       result.append(text, done, begin - done);
       result += content;
     }
@@ -62,7 +63,8 @@ void text::replaceAll(std::string &text, const Pattern &pattern, const std::stri
   text = std::move(result);
 }
 
-/// Bytes that are printed as they are stand for themselves, the others for characters from U+0100 on, in order.
+/// Bytes that are printed as they are stand for themselves, the others for characters from U+0100 on, in
+/// order.
 static bool standsForItself(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }

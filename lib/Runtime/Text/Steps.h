@@ -60,7 +60,7 @@ std::vector<std::pair<const Json *, std::string>> sequenceOf(Fields &fields, con
 
 /// A pattern as files have it: {"String":..} or {"Regex":..}.
 struct Pattern {
-  std::string text;              ///< where there is no regex
+  std::string text; ///< where there is no regex
   std::shared_ptr<Regex> regex;
 };
 Pattern patternOf(Fields &fields, const char *name);

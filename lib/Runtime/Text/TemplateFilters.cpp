@@ -157,7 +157,9 @@ static Value unique(const Value &value, const Given &given, const Arguments &) {
 
 static Value indented(const Value &value, const Given &given, const Arguments &) {
   Value width = given.get(0, "width", Value(4));
-  std::string indent = width.is(Value::String) ? width.text() : std::string(std::clamp<int64_t>(width.integer(), 0, 1000), ' ');
+  std::string indent = width.is(Value::String)
+                           ? width.text()
+                           : std::string(std::clamp<int64_t>(width.integer(), 0, 1000), ' ');
   bool first = given.flag(1, "first", false), blank = given.flag(2, "blank", false);
   std::string text = value.str(), out;
   size_t number = 0;
@@ -189,7 +191,8 @@ static Value jsonOf(const Value &value, const Given &given, const Arguments &) {
   if (indent > 100)
     failTemplate("tojson got an indent of " + std::to_string(indent));
   std::string comma = indent < 0 ? ", " : ",", colon = ": ";
-  if (Value separators = given.get(1, "separators", Value::none()); separators.is(Value::List) && separators.list().size() == 2) {
+  if (Value separators = given.get(1, "separators", Value::none());
+      separators.is(Value::List) && separators.list().size() == 2) {
     comma = separators.list()[0].str();
     colon = separators.list()[1].str();
   }
@@ -236,7 +239,9 @@ static Value rounded(const Value &value, const Given &given, const Arguments &) 
   double scale = std::pow(10.0, static_cast<double>(given.integer(0, "precision", 0)));
   std::string method = given.has(1, "method") ? given.text(1, "method") : "common";
   double scaled = value.asReal() * scale;
-  double result = method == "ceil" ? std::ceil(scaled) : method == "floor" ? std::floor(scaled) : std::nearbyint(scaled);
+  double result = method == "ceil"    ? std::ceil(scaled)
+                  : method == "floor" ? std::floor(scaled)
+                                      : std::nearbyint(scaled);
   return Value(result / scale);
 }
 
@@ -294,11 +299,13 @@ static const std::map<std::string, FilterOf> &filters() {
       {"abs", of([](const Value &value, const Given &) {
          if (!value.isNumber())
            failTemplate(std::string("abs got ") + value.typeName());
-         return value.is(Value::Float)  ? Value(std::fabs(value.asReal()))
-                : value.integer() < 0 ? templateBinary("-", Value(0), value)
-                                      : Value(value.integer());
+         return value.is(Value::Float) ? Value(std::fabs(value.asReal()))
+                : value.integer() < 0  ? templateBinary("-", Value(0), value)
+                                       : Value(value.integer());
        })},
-      {"attr", of([](const Value &value, const Given &given) { return templateAttribute(value, given.text(0, "name")); })},
+      {"attr", of([](const Value &value, const Given &given) {
+         return templateAttribute(value, given.text(0, "name"));
+       })},
       {"capitalize", of([](const Value &value, const Given &) { return Value(capitalize(value.str())); })},
       {"count", length},
       {"d", otherwise},
@@ -320,7 +327,8 @@ static const std::map<std::string, FilterOf> &filters() {
       {"reject", chooser(false, false)},
       {"rejectattr", chooser(true, false)},
       {"replace", of([](const Value &value, const Given &given) {
-         return Value(replaced(value.str(), given.get(0, "old").str(), given.get(1, "new").str(), given.integer(2, "count", -1)));
+         return Value(replaced(value.str(), given.get(0, "old").str(), given.get(1, "new").str(),
+                               given.integer(2, "count", -1)));
        })},
       {"reverse", reversed},
       {"round", rounded},
@@ -331,7 +339,9 @@ static const std::map<std::string, FilterOf> &filters() {
       {"sum", sumOf},
       {"title", of([](const Value &value, const Given &) { return Value(titleOf(value.str())); })},
       {"tojson", jsonOf},
-      {"trim", of([](const Value &value, const Given &given) { return Value(strip(value.str(), given.textOrNone(0, "chars"), true, true)); })},
+      {"trim", of([](const Value &value, const Given &given) {
+         return Value(strip(value.str(), given.textOrNone(0, "chars"), true, true));
+       })},
       {"unique", unique},
       {"upper", of([](const Value &value, const Given &) { return Value(toUpper(value.str())); })},
   };
@@ -346,16 +356,23 @@ static bool isEven(const Value &value) {
 
 static const std::map<std::string, TestOf> &tests() {
   auto kind = [](std::vector<Value::Kind> kinds) -> TestOf {
-    return [=](const Value &value, const Given &) { return std::find(kinds.begin(), kinds.end(), value.kind()) != kinds.end(); };
+    return [=](const Value &value, const Given &) {
+      return std::find(kinds.begin(), kinds.end(), value.kind()) != kinds.end();
+    };
   };
   auto compare = [](const char *sign) -> TestOf {
-    return [=](const Value &value, const Given &given) { return templateCompare(sign, value, given.get(0, "other")); };
+    return [=](const Value &value, const Given &given) {
+      return templateCompare(sign, value, given.get(0, "other"));
+    };
   };
   static const std::map<std::string, TestOf> all = {
       {"boolean", kind({Value::Bool})},
       {"callable", kind({Value::Function})},
       {"defined", [](const Value &value, const Given &) { return !value.is(Value::Undefined); }},
-      {"divisibleby", [](const Value &value, const Given &given) { return templateBinary("%", value, given.get(0, "num")) == Value(0); }},
+      {"divisibleby",
+       [](const Value &value, const Given &given) {
+         return templateBinary("%", value, given.get(0, "num")) == Value(0);
+       }},
       {"eq", compare("==")},
       {"equalto", compare("==")},
       {"even", [](const Value &value, const Given &) { return isEven(value); }},
@@ -369,19 +386,28 @@ static const std::map<std::string, TestOf> &tests() {
       {"iterable", kind({Value::Undefined, Value::String, Value::List, Value::Dict})},
       {"le", compare("<=")},
       {"lessthan", compare("<")},
-      {"lower", [](const Value &value, const Given &) { return value.str() == toLower(value.str()) && value.str() != toUpper(value.str()); }},
+      {"lower",
+       [](const Value &value, const Given &) {
+         return value.str() == toLower(value.str()) && value.str() != toUpper(value.str());
+       }},
       {"lt", compare("<")},
       {"mapping", kind({Value::Dict})},
       {"ne", compare("!=")},
       {"none", kind({Value::None})},
       {"number", kind({Value::Bool, Value::Int, Value::Float})},
       {"odd", [](const Value &value, const Given &) { return !isEven(value); }},
-      {"sameas", [](const Value &value, const Given &given) { return value.kind() == given.get(0, "other").kind() && value == given.get(0, "other"); }},
+      {"sameas",
+       [](const Value &value, const Given &given) {
+         return value.kind() == given.get(0, "other").kind() && value == given.get(0, "other");
+       }},
       {"sequence", kind({Value::Undefined, Value::String, Value::List, Value::Dict})},
       {"string", kind({Value::String})},
       {"true", [](const Value &value, const Given &) { return value.is(Value::Bool) && value.truth(); }},
       {"undefined", kind({Value::Undefined})},
-      {"upper", [](const Value &value, const Given &) { return value.str() == toUpper(value.str()) && value.str() != toLower(value.str()); }},
+      {"upper",
+       [](const Value &value, const Given &) {
+         return value.str() == toUpper(value.str()) && value.str() != toLower(value.str());
+       }},
   };
   return all;
 }

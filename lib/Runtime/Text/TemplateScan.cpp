@@ -21,10 +21,15 @@ private:
   using Kind = TemplateToken::Kind;
   /// In one tag: chains of operators are as deep as they are long.
   static constexpr size_t kMostTokens = 2000;
-  bool at(const char *text, size_t ahead = 0) const { return source.compare(place + ahead, std::strlen(text), text) == 0; }
-  [[noreturn]] void fail(const std::string &what) const { failTemplate("line " + std::to_string(line) + ": " + what); }
+  bool at(const char *text, size_t ahead = 0) const {
+    return source.compare(place + ahead, std::strlen(text), text) == 0;
+  }
+  [[noreturn]] void fail(const std::string &what) const {
+    failTemplate("line " + std::to_string(line) + ": " + what);
+  }
   void skip(size_t count) {
-    line += static_cast<int>(std::count(source.begin() + place, source.begin() + std::min(place + count, source.size()), '\n'));
+    line += static_cast<int>(
+        std::count(source.begin() + place, source.begin() + std::min(place + count, source.size()), '\n'));
     place += count;
   }
   void add(Kind kind, std::string text = "") { tokens.push_back({kind, std::move(text), line}); }
@@ -91,9 +96,11 @@ void Scanner::scanString(char quote) {
     }
     skip(1);
     c = place < source.size() ? source[place] : '\0';
-    static const std::pair<char, char> shorts[] = {{'n', '\n'}, {'t', '\t'}, {'r', '\r'}, {'\\', '\\'}, {'\'', '\''}, {'"', '"'}, {'a', '\a'},
-                                                   {'b', '\b'}, {'f', '\f'}, {'v', '\v'}};
-    auto *known = std::find_if(std::begin(shorts), std::end(shorts), [&](auto &one) { return one.first == c; });
+    static const std::pair<char, char> shorts[] = {{'n', '\n'},  {'t', '\t'}, {'r', '\r'}, {'\\', '\\'},
+                                                   {'\'', '\''}, {'"', '"'},  {'a', '\a'}, {'b', '\b'},
+                                                   {'f', '\f'},  {'v', '\v'}};
+    auto *known =
+        std::find_if(std::begin(shorts), std::end(shorts), [&](auto &one) { return one.first == c; });
     size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
     if (known != std::end(shorts)) {
       text += known->second;
@@ -152,9 +159,11 @@ void Scanner::scanTag(bool isOutput) {
       size_t begin = place;
       bool isReal = false;
       for (; place < source.size(); skip(1)) {
-        bool isPoint = source[place] == '.' && place + 1 < source.size() && std::isdigit(static_cast<unsigned char>(source[place + 1]));
+        bool isPoint = source[place] == '.' && place + 1 < source.size() &&
+                       std::isdigit(static_cast<unsigned char>(source[place + 1]));
         bool isPower = (source[place] == 'e' || source[place] == 'E') && place + 1 < source.size() &&
-                       (std::isdigit(static_cast<unsigned char>(source[place + 1])) || source[place + 1] == '-' || source[place + 1] == '+');
+                       (std::isdigit(static_cast<unsigned char>(source[place + 1])) ||
+                        source[place + 1] == '-' || source[place + 1] == '+');
         if (isPower)
           skip(1);
         else if (!isPoint && !std::isdigit(static_cast<unsigned char>(source[place])) && source[place] != '_')
@@ -174,8 +183,8 @@ void Scanner::scanTag(bool isOutput) {
       continue;
     }
     const char *found = nullptr;
-    for (const char *sign : {"==", "!=", "<=", ">=", "//", "**", "<", ">", "+", "-", "*", "/", "%", "~", "|", ".", ",", ":", "(", ")",
-                             "[", "]", "{", "}", "="})
+    for (const char *sign : {"==", "!=", "<=", ">=", "//", "**", "<", ">", "+", "-", "*", "/", "%",
+                             "~",  "|",  ".",  ",",  ":",  "(",  ")", "[", "]", "{", "}", "="})
       if (!found && at(sign))
         found = sign;
     if (!found)
@@ -234,7 +243,8 @@ std::vector<TemplateToken> Scanner::run() {
     source.pop_back();
   while (place < source.size()) {
     size_t next = place;
-    while ((next = source.find('{', next)) != source.npos && next + 1 < source.size() && !std::strchr("{%#", source[next + 1]))
+    while ((next = source.find('{', next)) != source.npos && next + 1 < source.size() &&
+           !std::strchr("{%#", source[next + 1]))
       ++next;
     if (next == source.npos || next + 1 >= source.size())
       next = source.size();

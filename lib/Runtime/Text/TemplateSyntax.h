@@ -20,10 +20,37 @@ std::vector<TemplateToken> scanTemplate(const std::string &source);
 struct TemplateNode {
   enum Kind {
     // Expressions.
-    Literal, Variable, Attribute, Item, Slice, Call, Filter, Test, Unary, Binary, Compare, And, Or, Not, Condition,
-    ListOf, DictOf, Keyword,
+    Literal,
+    Variable,
+    Attribute,
+    Item,
+    Slice,
+    Call,
+    Filter,
+    Test,
+    Unary,
+    Binary,
+    Compare,
+    And,
+    Or,
+    Not,
+    Condition,
+    ListOf,
+    DictOf,
+    Keyword,
     // Statements.
-    Output, Text, Block, For, If, Set, SetBlock, Macro, FilterBlock, With, Break, Continue
+    Output,
+    Text,
+    Block,
+    For,
+    If,
+    Set,
+    SetBlock,
+    Macro,
+    FilterBlock,
+    With,
+    Break,
+    Continue
   };
   Kind kind;
   int line;

@@ -60,11 +60,14 @@ bool Given::flag(size_t place, const char *name, bool otherwise) const {
 /// Python's white space has four separators more.
 static bool isBlank(char32_t code) { return isWhiteSpace(code) || (code >= 0x1C && code <= 0x1F); }
 
-std::string text::strip(const std::string &text, const std::optional<std::string> &characters, bool left, bool right) {
+std::string text::strip(const std::string &text, const std::optional<std::string> &characters, bool left,
+                        bool right) {
   std::vector<char32_t> set;
   for (size_t at = 0; characters && at < characters->size();)
     set.push_back(nextCharacter(*characters, at));
-  auto isOut = [&](char32_t code) { return characters ? std::find(set.begin(), set.end(), code) != set.end() : isBlank(code); };
+  auto isOut = [&](char32_t code) {
+    return characters ? std::find(set.begin(), set.end(), code) != set.end() : isBlank(code);
+  };
   size_t begin = 0, end = text.size();
   while (left && begin < end) {
     size_t next = begin;
@@ -117,7 +120,8 @@ ValueList text::split(const std::string &text, const std::optional<std::string> 
     result.emplace_back(text.substr(begin));
     return result;
   }
-  for (std::string rest = strip(text, std::nullopt, true, false); !rest.empty(); rest = strip(rest, std::nullopt, true, false)) {
+  for (std::string rest = strip(text, std::nullopt, true, false); !rest.empty();
+       rest = strip(rest, std::nullopt, true, false)) {
     if (most-- == 0) {
       result.emplace_back(strip(rest, std::nullopt, false, true));
       break;
@@ -138,8 +142,8 @@ ValueList text::splitLines(const std::string &text) {
   for (size_t at = 0; at < text.size();) {
     size_t end = at;
     char32_t code = nextCharacter(text, at);
-    if (code != '\n' && code != '\r' && code != 0xB && code != 0xC && !(code >= 0x1C && code <= 0x1E) && code != 0x85 &&
-        code != 0x2028 && code != 0x2029)
+    if (code != '\n' && code != '\r' && code != 0xB && code != 0xC && !(code >= 0x1C && code <= 0x1E) &&
+        code != 0x85 && code != 0x2028 && code != 0x2029)
       continue;
     if (code == '\r' && at < text.size() && text[at] == '\n')
       ++at;
@@ -151,7 +155,8 @@ ValueList text::splitLines(const std::string &text) {
   return result;
 }
 
-std::string text::replaced(const std::string &text, const std::string &from, const std::string &to, int64_t most) {
+std::string text::replaced(const std::string &text, const std::string &from, const std::string &to,
+                           int64_t most) {
   std::string result;
   size_t done = 0;
   if (from.empty()) {
@@ -185,5 +190,6 @@ bool text::hasEnd(const std::string &text, const Value &part, bool atEnd) {
   if (!part.is(Value::String))
     failTemplate(std::string("startswith and endswith need a text, got ") + part.typeName());
   const std::string &end = part.text();
-  return end.size() <= text.size() && text.compare(atEnd ? text.size() - end.size() : 0, end.size(), end) == 0;
+  return end.size() <= text.size() &&
+         text.compare(atEnd ? text.size() - end.size() : 0, end.size(), end) == 0;
 }

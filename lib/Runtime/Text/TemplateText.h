@@ -30,7 +30,8 @@ private:
 };
 
 /// Python's methods of strings.
-std::string strip(const std::string &text, const std::optional<std::string> &characters, bool left, bool right);
+std::string strip(const std::string &text, const std::optional<std::string> &characters, bool left,
+                  bool right);
 std::string capitalize(const std::string &text);
 std::string titleOf(const std::string &text);
 ValueList split(const std::string &text, const std::optional<std::string> &separator, int64_t most);

@@ -122,7 +122,8 @@ bool Value::operator<(const Value &other) const {
   if (type == String && other.type == String)
     return *string < *other.string;
   if (type == List && other.type == List)
-    return std::lexicographical_compare(items->begin(), items->end(), other.items->begin(), other.items->end());
+    return std::lexicographical_compare(items->begin(), items->end(), other.items->begin(),
+                                        other.items->end());
   failTemplate(std::string("'<' is not supported between ") + typeName() + " and " + other.typeName());
 }
 
@@ -147,7 +148,9 @@ static std::string realText(double value) {
     std::snprintf(tail, sizeof tail, "e%c%02d", exponent < 0 ? '-' : '+', std::abs(exponent));
     return mantissa + tail;
   }
-  int digitsBehind = static_cast<int>(std::count_if(mantissa.begin(), mantissa.end(), [](char c) { return c >= '0' && c <= '9'; })) - 1;
+  int digitsBehind = static_cast<int>(std::count_if(mantissa.begin(), mantissa.end(),
+                                                    [](char c) { return c >= '0' && c <= '9'; })) -
+                     1;
   std::snprintf(text, sizeof text, "%.*f", std::max(1, digitsBehind - exponent), value);
   std::string result = text;
   // One digit behind the point at least, and none that says nothing.
@@ -254,8 +257,11 @@ ValueList Value::iterate() const {
   }
 }
 
-std::string Value::json(int indent, const std::string &comma, const std::string &colon, bool sorts, int depth) const {
-  auto line = [&](int depth) { return indent < 0 ? "" : "\n" + std::string(static_cast<size_t>(indent) * depth, ' '); };
+std::string Value::json(int indent, const std::string &comma, const std::string &colon, bool sorts,
+                        int depth) const {
+  auto line = [&](int depth) {
+    return indent < 0 ? "" : "\n" + std::string(static_cast<size_t>(indent) * depth, ' ');
+  };
   switch (type) {
   case None:
     return "null";
@@ -266,9 +272,11 @@ std::string Value::json(int indent, const std::string &comma, const std::string 
   case String: {
     std::string out = "\"";
     for (char c : *string) {
-      static const std::pair<char, const char *> shorts[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"}, {'\r', "\\r"},
-                                                             {'\t', "\\t"},  {'\b', "\\b"},   {'\f', "\\f"}};
-      auto *known = std::find_if(std::begin(shorts), std::end(shorts), [&](auto &one) { return one.first == c; });
+      static const std::pair<char, const char *> shorts[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\n', "\\n"},
+                                                             {'\r', "\\r"}, {'\t', "\\t"},  {'\b', "\\b"},
+                                                             {'\f', "\\f"}};
+      auto *known =
+          std::find_if(std::begin(shorts), std::end(shorts), [&](auto &one) { return one.first == c; });
       char code[8];
       std::snprintf(code, sizeof code, "\\u%04x", static_cast<unsigned char>(c));
       if (known != std::end(shorts))
@@ -285,7 +293,8 @@ std::string Value::json(int indent, const std::string &comma, const std::string 
       return "[]";
     std::string out = "[";
     for (const Value &item : *items)
-      out += (&item == items->data() ? "" : comma) + line(depth + 1) + item.json(indent, comma, colon, sorts, depth + 1);
+      out += (&item == items->data() ? "" : comma) + line(depth + 1) +
+             item.json(indent, comma, colon, sorts, depth + 1);
     return out + line(depth) + "]";
   }
   case Dict: {
@@ -296,8 +305,8 @@ std::string Value::json(int indent, const std::string &comma, const std::string 
       std::sort(members.begin(), members.end(), [](auto &a, auto &b) { return a.first < b.first; });
     std::string out = "{";
     for (auto &[name, value] : members)
-      out += (out.size() == 1 ? "" : comma) + line(depth + 1) + Value(name).json(-1, comma, colon, false) + colon +
-             value.json(indent, comma, colon, sorts, depth + 1);
+      out += (out.size() == 1 ? "" : comma) + line(depth + 1) + Value(name).json(-1, comma, colon, false) +
+             colon + value.json(indent, comma, colon, sorts, depth + 1);
     return out + line(depth) + "}";
   }
   case Int:

@@ -76,7 +76,8 @@ public:
   /// What a loop goes through: items, keys or characters; an Error of anything else.
   ValueList iterate() const;
   /// json.dumps; `indent` below 0: on one line.
-  std::string json(int indent, const std::string &comma, const std::string &colon, bool sorts, int depth = 0) const;
+  std::string json(int indent, const std::string &comma, const std::string &colon, bool sorts,
+                   int depth = 0) const;
 
 private:
   Kind type = Undefined;

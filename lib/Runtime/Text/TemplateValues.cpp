@@ -133,7 +133,10 @@ bool text::templateCompare(const std::string &sign, const Value &left, const Val
     return !contains(right, left);
   refuseUndefined(left);
   refuseUndefined(right);
-  return sign == "<" ? left < right : sign == ">" ? right < left : sign == "<=" ? !(right < left) : !(left < right);
+  return sign == "<"    ? left < right
+         : sign == ">"  ? right < left
+         : sign == "<=" ? !(right < left)
+                        : !(left < right);
 }
 
 static std::string lookedFor(const Value &value, const std::string &name) {
@@ -160,8 +163,9 @@ Value text::templateItem(const Value &value, const Value &key) {
     return Value::undefined(lookedFor(value, key.str()));
   ValueList items = value.iterate();
   int64_t index = key.integer() < 0 ? key.integer() + static_cast<int64_t>(items.size()) : key.integer();
-  return index >= 0 && index < static_cast<int64_t>(items.size()) ? items[index]
-                                                                  : Value::undefined(lookedFor(value, key.str()));
+  return index >= 0 && index < static_cast<int64_t>(items.size())
+             ? items[index]
+             : Value::undefined(lookedFor(value, key.str()));
 }
 
 Value text::templateSlice(const Value &value, const Value &first, const Value &last, const Value &step) {
@@ -210,17 +214,34 @@ static int64_t countOf(std::string_view text, std::string_view part) {
 
 static const std::map<std::string, Method> &stringMethods() {
   static const std::map<std::string, Method> methods = {
-      {"strip", [](const Value &self, const Given &given) { return Value(strip(self.text(), given.textOrNone(0, "chars"), true, true)); }},
-      {"lstrip", [](const Value &self, const Given &given) { return Value(strip(self.text(), given.textOrNone(0, "chars"), true, false)); }},
-      {"rstrip", [](const Value &self, const Given &given) { return Value(strip(self.text(), given.textOrNone(0, "chars"), false, true)); }},
+      {"strip",
+       [](const Value &self, const Given &given) {
+         return Value(strip(self.text(), given.textOrNone(0, "chars"), true, true));
+       }},
+      {"lstrip",
+       [](const Value &self, const Given &given) {
+         return Value(strip(self.text(), given.textOrNone(0, "chars"), true, false));
+       }},
+      {"rstrip",
+       [](const Value &self, const Given &given) {
+         return Value(strip(self.text(), given.textOrNone(0, "chars"), false, true));
+       }},
       {"upper", [](const Value &self, const Given &) { return Value(toUpper(self.text())); }},
       {"lower", [](const Value &self, const Given &) { return Value(toLower(self.text())); }},
       {"capitalize", [](const Value &self, const Given &) { return Value(capitalize(self.text())); }},
       {"title", [](const Value &self, const Given &) { return Value(titleOf(self.text())); }},
-      {"split", [](const Value &self, const Given &given) { return Value(split(self.text(), given.textOrNone(0, "sep"), given.integer(1, "maxsplit", -1))); }},
+      {"split",
+       [](const Value &self, const Given &given) {
+         return Value(split(self.text(), given.textOrNone(0, "sep"), given.integer(1, "maxsplit", -1)));
+       }},
       {"splitlines", [](const Value &self, const Given &) { return Value(splitLines(self.text())); }},
-      {"replace", [](const Value &self, const Given &given) { return Value(replaced(self.text(), given.text(0, "old"), given.text(1, "new"), given.integer(2, "count", -1))); }},
-      {"join", [](const Value &self, const Given &given) {
+      {"replace",
+       [](const Value &self, const Given &given) {
+         return Value(replaced(self.text(), given.text(0, "old"), given.text(1, "new"),
+                               given.integer(2, "count", -1)));
+       }},
+      {"join",
+       [](const Value &self, const Given &given) {
          std::string out;
          bool isFirst = true;
          for (const Value &one : given.get(0, "iterable").iterate()) {
@@ -231,25 +252,36 @@ static const std::map<std::string, Method> &stringMethods() {
          }
          return Value(out);
        }},
-      {"startswith", [](const Value &self, const Given &given) { return Value(hasEnd(self.text(), given.get(0, "prefix"), false)); }},
-      {"endswith", [](const Value &self, const Given &given) { return Value(hasEnd(self.text(), given.get(0, "suffix"), true)); }},
-      {"removeprefix", [](const Value &self, const Given &given) {
+      {"startswith",
+       [](const Value &self, const Given &given) {
+         return Value(hasEnd(self.text(), given.get(0, "prefix"), false));
+       }},
+      {"endswith",
+       [](const Value &self, const Given &given) {
+         return Value(hasEnd(self.text(), given.get(0, "suffix"), true));
+       }},
+      {"removeprefix",
+       [](const Value &self, const Given &given) {
          std::string prefix = given.text(0, "prefix");
          return Value(self.text().rfind(prefix, 0) == 0 ? self.text().substr(prefix.size()) : self.text());
        }},
-      {"removesuffix", [](const Value &self, const Given &given) {
+      {"removesuffix",
+       [](const Value &self, const Given &given) {
          std::string suffix = given.text(0, "suffix");
          bool has = !suffix.empty() && hasEnd(self.text(), Value(suffix), true);
          return Value(has ? self.text().substr(0, self.text().size() - suffix.size()) : self.text());
        }},
-      {"count", [](const Value &self, const Given &given) { return Value(countOf(self.text(), given.text(0, "sub"))); }},
-      {"find", [](const Value &self, const Given &given) {
+      {"count", [](const Value &self,
+                   const Given &given) { return Value(countOf(self.text(), given.text(0, "sub"))); }},
+      {"find",
+       [](const Value &self, const Given &given) {
          size_t at = self.text().find(given.text(0, "sub"));
          if (at == std::string::npos)
            return Value(-1);
          return Value(int64_t(Value(self.text().substr(0, at)).iterate().size()));
        }},
-      {"isdigit", [](const Value &self, const Given &) {
+      {"isdigit",
+       [](const Value &self, const Given &) {
          const std::string &text = self.text();
          return Value(!text.empty() && text.find_first_not_of("0123456789") == text.npos);
        }},
@@ -273,7 +305,8 @@ static const std::map<std::string, Method> &dictMethods() {
       {"keys", [](const Value &self, const Given &) { return pairsOf(self, true, false); }},
       {"values", [](const Value &self, const Given &) { return pairsOf(self, false, true); }},
       {"copy", [](const Value &self, const Given &) { return Value::dict(self.members()); }},
-      {"get", [](const Value &self, const Given &given) {
+      {"get",
+       [](const Value &self, const Given &given) {
          const Value &key = given.get(0, "key");
          const Value *member = key.is(Value::String) ? self.member(key.text()) : nullptr;
          return member ? *member : given.has(1, "default") ? given.get(1, "default") : Value::none();
@@ -284,10 +317,12 @@ static const std::map<std::string, Method> &dictMethods() {
 
 static const std::map<std::string, Method> &listMethods() {
   static const std::map<std::string, Method> methods = {
-      {"count", [](const Value &self, const Given &given) {
+      {"count",
+       [](const Value &self, const Given &given) {
          return Value(int64_t(std::count(self.list().begin(), self.list().end(), given.get(0, "value"))));
        }},
-      {"index", [](const Value &self, const Given &given) {
+      {"index",
+       [](const Value &self, const Given &given) {
          auto found = std::find(self.list().begin(), self.list().end(), given.get(0, "value"));
          if (found == self.list().end())
            failTemplate(given.get(0, "value").repr() + " is not in the list");
@@ -299,12 +334,16 @@ static const std::map<std::string, Method> &listMethods() {
 
 /// What Python's types have, and templates here have not.
 static bool isUnsupportedMethod(const Value &value, const std::string &name) {
-  static const std::string strings = " casefold center encode expandtabs format format_map index isalnum isalpha isascii isdecimal "
-                                     "isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans partition "
-                                     "rfind rindex rjust rpartition rsplit swapcase translate zfill ";
+  static const std::string strings =
+      " casefold center encode expandtabs format format_map index isalnum isalpha isascii isdecimal "
+      "isidentifier islower isnumeric isprintable isspace istitle isupper ljust maketrans partition "
+      "rfind rindex rjust rpartition rsplit swapcase translate zfill ";
   static const std::string dicts = " clear fromkeys pop popitem setdefault update ";
   static const std::string lists = " append clear copy extend insert pop remove reverse sort ";
-  const std::string *names = value.is(Value::String) ? &strings : value.is(Value::Dict) ? &dicts : value.is(Value::List) ? &lists : nullptr;
+  const std::string *names = value.is(Value::String) ? &strings
+                             : value.is(Value::Dict) ? &dicts
+                             : value.is(Value::List) ? &lists
+                                                     : nullptr;
   return names && names->find(" " + name + " ") != names->npos;
 }
 

@@ -79,7 +79,9 @@ bool text::isTiktoken(std::string_view bytes) {
   size_t at = 0;
   std::string_view line = lineAt(bytes.substr(0, 4096), at);
   size_t blank = line.find(' ');
-  auto isBase64 = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '/' || c == '='; };
+  auto isBase64 = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '+' || c == '/' || c == '=';
+  };
   auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
   return blank != line.npos && blank > 0 && blank + 1 < line.size() &&
          std::all_of(line.begin(), line.begin() + blank, isBase64) &&
@@ -137,8 +139,8 @@ TokenizerParts text::readTiktoken(std::string_view bytes, const std::string &nam
     names += (names.empty() ? "" : ", ") + std::string(one.name);
   }
   if (!known && pattern.empty())
-    throw Error(StatusInput, where + " does not say what texts are split at, and its name is none of " + names +
-                                 ": give -tokenizer-pattern=NAME or -tokenizer-pattern=PATTERN");
+    throw Error(StatusInput, where + " does not say what texts are split at, and its name is none of " +
+                                 names + ": give -tokenizer-pattern=NAME or -tokenizer-pattern=PATTERN");
   Vocabulary vocabulary;
   int64_t number = 0;
   for (size_t at = 0; at < bytes.size();) {
@@ -210,13 +212,16 @@ static const char *const kTekkenSpecials[] = {"<unk>",
 
 TokenizerParts text::readTekken(const Json &json, const std::string &where) {
   Fields fields(json, where);
-  const Json *settings = fields.find("config"), *vocab = fields.find("vocab"), *list = fields.find("special_tokens");
+  const Json *settings = fields.find("config"), *vocab = fields.find("vocab"),
+             *list = fields.find("special_tokens");
   if (!settings || !vocab || !vocab->is_array())
     fields.fail(settings ? "lacks vocab" : "lacks config");
   Fields config(*settings, where + ": config");
-  int64_t size = config.integer("default_vocab_size"), specials = config.integer("default_num_special_tokens");
+  int64_t size = config.integer("default_vocab_size"),
+          specials = config.integer("default_num_special_tokens");
   if (specials < 3 || size <= specials || size > kMostTokens)
-    config.fail("has " + std::to_string(size) + " tokens, of which " + std::to_string(specials) + " are special");
+    config.fail("has " + std::to_string(size) + " tokens, of which " + std::to_string(specials) +
+                " are special");
   TokenizerParts parts;
   Vocabulary vocabulary;
   for (const Json &one : *vocab) {

@@ -60,7 +60,8 @@ void Tokenizer::Impl::readParts(const TokenizerFiles &files, const Json &config)
   if (json) {
     Json parsed = parseJson(*json, place("tokenizer.json"));
     bool isTekken = parsed.is_object() && parsed.contains("config") && parsed.contains("vocab");
-    parts = isTekken ? readTekken(parsed, place("tokenizer.json")) : readTokenizerJson(parsed, place("tokenizer.json"));
+    parts = isTekken ? readTekken(parsed, place("tokenizer.json"))
+                     : readTokenizerJson(parsed, place("tokenizer.json"));
     return;
   }
   if (const std::string *tekken = fileOf(files, "tekken.json")) {
@@ -88,8 +89,9 @@ void Tokenizer::Impl::readParts(const TokenizerFiles &files, const Json &config)
                                  (type.empty() ? "none" : type) +
                                  ": save it with transformers' save_pretrained, which writes tokenizer.json");
   else
-    throw Error(StatusInput, where + ": there is no tokenizer: expected tokenizer.json, tekken.json, a .model, a "
-                                     ".tiktoken, vocab.json with merges.txt or vocab.txt");
+    throw Error(StatusInput, where +
+                                 ": there is no tokenizer: expected tokenizer.json, tekken.json, a .model, a "
+                                 ".tiktoken, vocab.json with merges.txt or vocab.txt");
 }
 
 /// A token of a configuration: its text, or an object with its content.
@@ -104,7 +106,8 @@ static std::optional<std::string> contentOf(const Json &json) {
 void Tokenizer::Impl::readNames(const Json &names, const std::string &where) {
   if (!names.is_object())
     throw Error(StatusInput, where + ": got " + shortly(names) + ", expected an object");
-  for (const char *role : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
+  for (const char *role :
+       {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"}) {
     auto found = names.find(role);
     if (found == names.end() || found->is_null())
       continue;
@@ -191,7 +194,8 @@ Tokenizer::Tokenizer(const TokenizerFiles &files) : impl(std::make_unique<Impl>(
   Fields fields(config, configName);
   impl->readParts(files, config);
   if (const std::string *map = files.bytes.size() > 1 ? fileOf(files, "special_tokens_map.json") : nullptr)
-    impl->readNames(parseJson(*map, files.where + "/special_tokens_map.json"), files.where + "/special_tokens_map.json");
+    impl->readNames(parseJson(*map, files.where + "/special_tokens_map.json"),
+                    files.where + "/special_tokens_map.json");
   impl->readConfig(config, configName);
   if (const std::string *more = files.bytes.size() > 1 ? fileOf(files, "added_tokens.json") : nullptr) {
     std::string name = files.where + "/added_tokens.json";
@@ -236,7 +240,8 @@ std::vector<int32_t> Tokenizer::encode(std::string_view text, SpecialTokens spec
         ids.push_back(part.token->id);
         continue;
       }
-      Pieces pieces(normalized.substr(part.begin, part.end - part.begin), outer.begin == 0 && part.begin == 0);
+      Pieces pieces(normalized.substr(part.begin, part.end - part.begin),
+                    outer.begin == 0 && part.begin == 0);
       if (parts.preTokenizer)
         parts.preTokenizer->apply(pieces);
       for (const Piece &piece : pieces.all())
@@ -256,8 +261,8 @@ std::string Tokenizer::decode(const std::vector<int32_t> &ids, bool skipsSpecial
   for (int32_t id : ids) {
     const std::string *text = textOf(id);
     if (!text)
-      throw Error(StatusInput, "the id " + std::to_string(id) + " is no token's, of " +
-                                   std::to_string(vocabularySize()));
+      throw Error(StatusInput,
+                  "the id " + std::to_string(id) + " is no token's, of " + std::to_string(vocabularySize()));
     if (!skipsSpecial || !isSpecial(id))
       tokens.push_back(*text);
   }
@@ -272,7 +277,9 @@ std::string Tokenizer::decode(const std::vector<int32_t> &ids, bool skipsSpecial
   return result;
 }
 
-int64_t Tokenizer::vocabularySize() const { return std::max(impl->parts.model->size(), impl->parts.added.size()); }
+int64_t Tokenizer::vocabularySize() const {
+  return std::max(impl->parts.model->size(), impl->parts.added.size());
+}
 
 std::optional<int32_t> Tokenizer::find(std::string_view token) const {
   auto added = impl->parts.added.find(token);

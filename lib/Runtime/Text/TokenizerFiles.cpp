@@ -12,14 +12,15 @@
 using namespace dsopt::runtime;
 
 static bool endsWith(const std::string &name, const std::string &ending) {
-  return name.size() >= ending.size() && name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
+  return name.size() >= ending.size() &&
+         name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
 }
 
 /// Whether a file of a folder is read.
 static bool isOne(const std::string &name) {
-  for (const char *known : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
-                            "generation_config.json", "chat_template.jinja", "chat_template.json", "tekken.json",
-                            "vocab.json", "merges.txt", "vocab.txt"})
+  for (const char *known : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                            "added_tokens.json", "generation_config.json", "chat_template.jinja",
+                            "chat_template.json", "tekken.json", "vocab.json", "merges.txt", "vocab.txt"})
     if (name == known)
       return true;
   return endsWith(name, ".model") || endsWith(name, ".tiktoken");

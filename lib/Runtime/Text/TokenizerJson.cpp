@@ -9,7 +9,8 @@ using namespace dsopt::runtime::text;
 static int32_t idOf(Fields &fields, const char *name) {
   const Json *pair = fields.find(name);
   if (!pair || !pair->is_array() || pair->size() != 2 || !(*pair)[1].is_number_integer())
-    fields.fail(std::string(name) + " got " + (pair ? shortly(*pair) : "nothing") + ", expected a token and its id");
+    fields.fail(std::string(name) + " got " + (pair ? shortly(*pair) : "nothing") +
+                ", expected a token and its id");
   int64_t id = (*pair)[1].get<int64_t>();
   if (id < 0 || id >= kMostTokens)
     fields.fail(std::string(name) + " has the id " + std::to_string(id));

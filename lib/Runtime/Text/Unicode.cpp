@@ -125,7 +125,8 @@ static char32_t newLower(char32_t code) {
     return 0x264;
   if (code == 0xA7DC)
     return 0x19B;
-  bool isBeforeIts = code == 0x1C89 || code == 0xA7CC || code == 0xA7CE || code == 0xA7D2 || code == 0xA7D4 || code == 0xA7DA;
+  bool isBeforeIts = code == 0x1C89 || code == 0xA7CC || code == 0xA7CE || code == 0xA7D2 || code == 0xA7D4 ||
+                     code == 0xA7DA;
   return isBeforeIts ? code + 1 : code;
 }
 
@@ -167,12 +168,14 @@ bool text::isWhiteSpace(char32_t code) {
 
 bool text::isMark(char32_t code) {
   auto category = categoryOf(code);
-  bool is = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC || category == UTF8PROC_CATEGORY_ME;
+  bool is = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
+            category == UTF8PROC_CATEGORY_ME;
   return code == 0x1CF2 || code == 0x1CF3 || (is && !isLater(code, 9)); // these two were until Unicode 12
 }
 
 bool text::isNonspacingMark(char32_t code) {
-  return code == 0x1734 || (categoryOf(code) == UTF8PROC_CATEGORY_MN && !isLater(code, 8)); // it was until Unicode 14
+  return code == 0x1734 ||
+         (categoryOf(code) == UTF8PROC_CATEGORY_MN && !isLater(code, 8)); // it was until Unicode 14
 }
 
 bool text::isPunctuation(char32_t code) {
@@ -194,7 +197,8 @@ bool text::isControl(char32_t code) {
   if (code == '\t' || code == '\n' || code == '\r')
     return false;
   auto category = categoryOf(code);
-  bool is = category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF || category == UTF8PROC_CATEGORY_CO;
+  bool is = category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+            category == UTF8PROC_CATEGORY_CO;
   return is && !isLater(code, 8);
 }
 

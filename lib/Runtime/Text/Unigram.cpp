@@ -130,7 +130,8 @@ void Unigram<Score>::encodeWord(std::string_view piece, std::vector<int32_t> &id
   }
 }
 
-std::unique_ptr<Model> text::makeUnigram(Vocabulary vocabulary, UnigramRules rules, const std::string &where) {
+std::unique_ptr<Model> text::makeUnigram(Vocabulary vocabulary, UnigramRules rules,
+                                         const std::string &where) {
   if (rules.isSentencePiece)
     return std::make_unique<Unigram<float>>(std::move(vocabulary), std::move(rules), where);
   return std::make_unique<Unigram<double>>(std::move(vocabulary), std::move(rules), where);
@@ -139,7 +140,8 @@ std::unique_ptr<Model> text::makeUnigram(Vocabulary vocabulary, UnigramRules rul
 std::unique_ptr<Model> text::makeUnigram(Fields &fields) {
   const Json *list = fields.find("vocab");
   if (!list || !list->is_array())
-    fields.fail("vocab got " + (list ? shortly(*list) : "nothing") + ", expected a list of tokens and scores");
+    fields.fail("vocab got " + (list ? shortly(*list) : "nothing") +
+                ", expected a list of tokens and scores");
   Vocabulary vocabulary;
   UnigramRules rules;
   for (const Json &entry : *list) {
@@ -153,7 +155,8 @@ std::unique_ptr<Model> text::makeUnigram(Fields &fields) {
   if (fields.find("unk_id")) {
     int64_t id = fields.integer("unk_id");
     if (id < 0 || id >= vocabulary.size())
-      fields.fail("unk_id is " + std::to_string(id) + ", of " + std::to_string(vocabulary.size()) + " tokens");
+      fields.fail("unk_id is " + std::to_string(id) + ", of " + std::to_string(vocabulary.size()) +
+                  " tokens");
     rules.unknown = static_cast<int32_t>(id);
   }
   rules.byteFallback = fields.flag("byte_fallback", false);

@@ -30,8 +30,8 @@ inline char32_t nextCharacter(std::string_view text, size_t &at) {
 
 void append(std::string &text, char32_t code);
 
-/// How many bytes from the front are whole characters of UTF-8; `isCut` says that the rest may be the beginning of
-/// one.
+/// How many bytes from the front are whole characters of UTF-8; `isCut` says that the rest may be the
+/// beginning of one.
 size_t validPrefix(std::string_view text, bool *isCut = nullptr);
 
 /// An Error of status 1 that names the first byte of `text` that is no UTF-8.

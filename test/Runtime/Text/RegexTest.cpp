@@ -9,12 +9,14 @@ using namespace dsopt::runtime;
 using namespace dsopt::runtime::text;
 
 /// What a pattern finds in a text, one after the other.
-static std::vector<std::string> found(const std::string &pattern, const std::string &text, RegexSyntax syntax = RegexSyntax::Oniguruma) {
+static std::vector<std::string> found(const std::string &pattern, const std::string &text,
+                                      RegexSyntax syntax = RegexSyntax::Oniguruma) {
   Regex regex(pattern, syntax);
   Regex::Matcher matcher(regex);
   std::vector<std::string> result;
   size_t begin, end;
-  for (size_t from = 0; from <= text.size() && matcher.find(text, from, begin, end); from = std::max(end, from + 1))
+  for (size_t from = 0; from <= text.size() && matcher.find(text, from, begin, end);
+       from = std::max(end, from + 1))
     result.push_back(text.substr(begin, end - begin));
   return result;
 }
@@ -51,10 +53,15 @@ TEST(Regex, SignsMeanWhatTheyMeanThere) {
 }
 
 TEST(Regex, RefusesByName) {
-  for (auto [pattern, message] : {std::pair(R"([a[b]])", "a class in a class"), std::pair(R"([[:alpha:]])", "a POSIX class"), std::pair(R"([a&&b])", "the operator && in a class"),
-                                  std::pair(R"(\h)", "\\h"), std::pair(R"(\K)", "\\K"), std::pair(R"([\P{L}])", "\\P{L} in a class"), std::pair(R"(\p{Greek_Extended})", "the property Greek_Extended"),
-                                  std::pair(R"((?~a))", "(?~"), std::pair(R"([a)", "a class without its bracket"), std::pair("a\\", "a backslash as its last character"),
-                                  std::pair(R"(\x{zz})", "a code point that is no number"), std::pair(R"((a)", "missing closing parenthesis"), std::pair(R"(*a)", "quantifier")})
+  for (auto [pattern, message] :
+       {std::pair(R"([a[b]])", "a class in a class"), std::pair(R"([[:alpha:]])", "a POSIX class"),
+        std::pair(R"([a&&b])", "the operator && in a class"), std::pair(R"(\h)", "\\h"),
+        std::pair(R"(\K)", "\\K"), std::pair(R"([\P{L}])", "\\P{L} in a class"),
+        std::pair(R"(\p{Greek_Extended})", "the property Greek_Extended"), std::pair(R"((?~a))", "(?~"),
+        std::pair(R"([a)", "a class without its bracket"),
+        std::pair("a\\", "a backslash as its last character"),
+        std::pair(R"(\x{zz})", "a code point that is no number"),
+        std::pair(R"((a)", "missing closing parenthesis"), std::pair(R"(*a)", "quantifier")})
     try {
       Regex regex(pattern, RegexSyntax::Oniguruma);
       ADD_FAILURE() << pattern;
@@ -64,4 +71,6 @@ TEST(Regex, RefusesByName) {
   EXPECT_THROW(found("(?:a+a+)+[0-9]", std::string(60, 'a')), Error);
 }
 
-TEST(Regex, GoesFarWithoutAStack) { EXPECT_EQ(found(R"((?:a|b)+c)", std::string(200000, 'a') + "c").size(), 1u); }
+TEST(Regex, GoesFarWithoutAStack) {
+  EXPECT_EQ(found(R"((?:a|b)+c)", std::string(200000, 'a') + "c").size(), 1u);
+}

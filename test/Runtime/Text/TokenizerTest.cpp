@@ -66,7 +66,8 @@ TEST(Tokenizer, EqualRanksAreTakenFromTheLeft) {
 
 TEST(Tokenizer, SpecialTokensAreAddedFoundOrLeft) {
   Json json = letters({"<s>"}, {});
-  json["added_tokens"] = {{{"id", 26}, {"content", "<s>"}, {"special", true}}, {{"id", 30}, {"content", "ab"}, {"special", false}}};
+  json["added_tokens"] = {{{"id", 26}, {"content", "<s>"}, {"special", true}},
+                          {{"id", 30}, {"content", "ab"}, {"special", false}}};
   json["post_processor"] = {{"type", "TemplateProcessing"},
                             {"single", {{{"SpecialToken", {{"id", "<s>"}}}}, {{"Sequence", {{"id", "A"}}}}}},
                             {"special_tokens", {{"<s>", {{"ids", {26}}}}}}};
@@ -85,8 +86,9 @@ TEST(Tokenizer, SpecialTokensAreAddedFoundOrLeft) {
 
 TEST(Tokenizer, AddedTokensTakeSpaceAndMindWords) {
   Json json = letters({" "}, {});
-  json["added_tokens"] = {{{"id", 40}, {"content", "xx"}, {"lstrip", true}, {"rstrip", true}, {"normalized", false}},
-                          {{"id", 41}, {"content", "yy"}, {"single_word", true}, {"normalized", false}}};
+  json["added_tokens"] = {
+      {{"id", 40}, {"content", "xx"}, {"lstrip", true}, {"rstrip", true}, {"normalized", false}},
+      {{"id", 41}, {"content", "yy"}, {"single_word", true}, {"normalized", false}}};
   Tokenizer tokenizer(fileOf(json.dump()));
   EXPECT_EQ(tokenizer.encode("a  xx  b"), (Ids{0, 40, 1}));
   EXPECT_EQ(tokenizer.encode("yy a"), (Ids{41, 26, 0}));
@@ -102,8 +104,9 @@ static Json bytesJson() {
     std::snprintf(name, sizeof name, "<0x%02X>", byte);
     vocab[name] = byte;
   }
-  return {{"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}, {"byte_fallback", true}}},
-          {"decoder", {{"type", "Sequence"}, {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}}};
+  return {
+      {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}, {"byte_fallback", true}}},
+      {"decoder", {{"type", "Sequence"}, {"decoders", {{{"type", "ByteFallback"}}, {{"type", "Fuse"}}}}}}};
 }
 
 TEST(Tokenizer, ATokenMayEndInsideACharacter) {
@@ -128,8 +131,11 @@ TEST(Tokenizer, ATokenMayEndInsideACharacter) {
 }
 
 TEST(Tokenizer, AStreamSaysWhatDecodeSays) {
-  Json json = letters({"\xE2\x96\x81", "\xE2\x96\x81" "a"}, {"\xE2\x96\x81 a"});
-  json["pre_tokenizer"] = {{"type", "Metaspace"}, {"replacement", "\xE2\x96\x81"}, {"prepend_scheme", "always"}};
+  Json json = letters({"\xE2\x96\x81", "\xE2\x96\x81"
+                                       "a"},
+                      {"\xE2\x96\x81 a"});
+  json["pre_tokenizer"] = {
+      {"type", "Metaspace"}, {"replacement", "\xE2\x96\x81"}, {"prepend_scheme", "always"}};
   json["decoder"] = json["pre_tokenizer"];
   Tokenizer tokenizer(fileOf(json.dump()));
   std::string text;
@@ -176,9 +182,14 @@ TEST(Tokenizer, ReadsRanks) {
 }
 
 TEST(Tokenizer, ReadsAFolder) {
-  TokenizerFiles files = {"folder", {{"vocab.json", R"({"a":0,"b":1,"ab":2,"<e>":3})"}, {"merges.txt", "#version: 0.2\na b\n"}}, ""};
-  EXPECT_NE(errorOf(files).find("need a tokenizer_config.json of the class GPT2Tokenizer"), std::string::npos);
-  files.bytes["tokenizer_config.json"] = R"({"tokenizer_class":"GPT2Tokenizer","eos_token":"<e>","chat_template":"x","added_tokens_decoder":{"3":{"content":"<e>","special":true}}})";
+  TokenizerFiles files = {
+      "folder",
+      {{"vocab.json", R"({"a":0,"b":1,"ab":2,"<e>":3})"}, {"merges.txt", "#version: 0.2\na b\n"}},
+      ""};
+  EXPECT_NE(errorOf(files).find("need a tokenizer_config.json of the class GPT2Tokenizer"),
+            std::string::npos);
+  files.bytes["tokenizer_config.json"] =
+      R"({"tokenizer_class":"GPT2Tokenizer","eos_token":"<e>","chat_template":"x","added_tokens_decoder":{"3":{"content":"<e>","special":true}}})";
   files.bytes["generation_config.json"] = R"({"top_k":5})";
   Tokenizer tokenizer(files);
   EXPECT_EQ(tokenizer.encode("aba<e>"), (Ids{2, 0, 3}));
@@ -192,7 +203,10 @@ TEST(Tokenizer, ReadsAFolder) {
   EXPECT_EQ(second.chatTemplates().at("default"), "y");
   EXPECT_EQ(second.begin(), 2);
 
-  TokenizerFiles words = {"folder", {{"vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nun\n##able\n"}, {"tokenizer_config.json", R"({"tokenizer_class":"BertTokenizer"})"}}, ""};
+  TokenizerFiles words = {"folder",
+                          {{"vocab.txt", "[PAD]\n[UNK]\n[CLS]\n[SEP]\nun\n##able\n"},
+                           {"tokenizer_config.json", R"({"tokenizer_class":"BertTokenizer"})"}},
+                          ""};
   EXPECT_EQ(Tokenizer(words).encode("UNABLE x [SEP]"), (Ids{2, 4, 5, 1, 3, 3}));
 }
 
@@ -203,27 +217,47 @@ TEST(Tokenizer, RefusesByName) {
     return errorOf(fileOf(json.dump()));
   };
   EXPECT_EQ(changed([](Json &) {}), "");
-  EXPECT_EQ(changed([](Json &j) { j["model"]["merges"] = {"a b", "a ü"}; }), "here: model: BPE: merge 1 of \"a\" and \"ü\": \"ü\" is no token");
-  EXPECT_EQ(changed([](Json &j) { j["model"]["merges"] = {"ab"}; }), "here: model: BPE: merge 0 got \"ab\", expected two tokens with a blank between them");
-  EXPECT_EQ(changed([](Json &j) { j["model"]["vocab"]["x1"] = 0; }), "here: model: BPE: vocab: \"a\" and \"x1\" have the id 0");
-  EXPECT_EQ(changed([](Json &j) { j["model"]["vocab"]["x1"] = -1; }), "here: model: BPE: vocab: the id of \"x1\" is -1, expected 0 to 16777215");
-  EXPECT_EQ(changed([](Json &j) { j["model"]["type"] = "Magic"; }), "here: model: the model Magic is not supported");
-  EXPECT_EQ(changed([](Json &j) { j["model"]["dropout"] = 0.5; }), "here: model: BPE: dropout got 0.5, which draws at random: expected none");
-  EXPECT_EQ(changed([](Json &j) { j["model"]["magic"] = 1; }), "here: model: BPE: has magic, which is not supported");
-  EXPECT_EQ(changed([](Json &j) { j["normalizer"] = {{"type", "Magic"}}; }), "here: normalizer: the normalizer Magic is not supported");
-  EXPECT_EQ(changed([](Json &j) { j["pre_tokenizer"] = {{"type", "UnicodeScripts"}}; }), "here: pre_tokenizer: the pre-tokenizer UnicodeScripts is not supported");
-  EXPECT_EQ(changed([](Json &j) { j["decoder"] = {{"type", "Magic"}}; }), "here: decoder: the decoder Magic is not supported");
-  EXPECT_EQ(changed([](Json &j) { j["post_processor"] = {{"type", "Magic"}}; }), "here: post_processor: the post-processor Magic is not supported");
-  EXPECT_EQ(changed([](Json &j) { j["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a("}}}, {"behavior", "Isolated"}}; }),
-            "here: pre_tokenizer: Split: pattern: the pattern a( does not compile: missing closing parenthesis");
-  EXPECT_EQ(changed([](Json &j) { j["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"String", "a"}}}, {"behavior", "Sideways"}}; }),
-            "here: pre_tokenizer: Split: behavior got Sideways, expected Removed, Isolated, MergedWithPrevious, MergedWithNext or Contiguous");
-  EXPECT_EQ(changed([](Json &j) { j["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}}; }),
-            "here: normalizer: Precompiled: the character map of 3 bytes says that its tree has 0");
+  EXPECT_EQ(changed([](Json &j) { j["model"]["merges"] = {"a b", "a ü"}; }),
+            "here: model: BPE: merge 1 of \"a\" and \"ü\": \"ü\" is no token");
+  EXPECT_EQ(changed([](Json &j) { j["model"]["merges"] = {"ab"}; }),
+            "here: model: BPE: merge 0 got \"ab\", expected two tokens with a blank between them");
+  EXPECT_EQ(changed([](Json &j) { j["model"]["vocab"]["x1"] = 0; }),
+            "here: model: BPE: vocab: \"a\" and \"x1\" have the id 0");
+  EXPECT_EQ(changed([](Json &j) { j["model"]["vocab"]["x1"] = -1; }),
+            "here: model: BPE: vocab: the id of \"x1\" is -1, expected 0 to 16777215");
+  EXPECT_EQ(changed([](Json &j) { j["model"]["type"] = "Magic"; }),
+            "here: model: the model Magic is not supported");
+  EXPECT_EQ(changed([](Json &j) { j["model"]["dropout"] = 0.5; }),
+            "here: model: BPE: dropout got 0.5, which draws at random: expected none");
+  EXPECT_EQ(changed([](Json &j) { j["model"]["magic"] = 1; }),
+            "here: model: BPE: has magic, which is not supported");
+  EXPECT_EQ(changed([](Json &j) { j["normalizer"] = {{"type", "Magic"}}; }),
+            "here: normalizer: the normalizer Magic is not supported");
+  EXPECT_EQ(changed([](Json &j) { j["pre_tokenizer"] = {{"type", "UnicodeScripts"}}; }),
+            "here: pre_tokenizer: the pre-tokenizer UnicodeScripts is not supported");
+  EXPECT_EQ(changed([](Json &j) { j["decoder"] = {{"type", "Magic"}}; }),
+            "here: decoder: the decoder Magic is not supported");
+  EXPECT_EQ(changed([](Json &j) { j["post_processor"] = {{"type", "Magic"}}; }),
+            "here: post_processor: the post-processor Magic is not supported");
+  EXPECT_EQ(
+      changed([](Json &j) {
+        j["pre_tokenizer"] = {{"type", "Split"}, {"pattern", {{"Regex", "a("}}}, {"behavior", "Isolated"}};
+      }),
+      "here: pre_tokenizer: Split: pattern: the pattern a( does not compile: missing closing parenthesis");
+  EXPECT_EQ(changed([](Json &j) {
+              j["pre_tokenizer"] = {
+                  {"type", "Split"}, {"pattern", {{"String", "a"}}}, {"behavior", "Sideways"}};
+            }),
+            "here: pre_tokenizer: Split: behavior got Sideways, expected Removed, Isolated, "
+            "MergedWithPrevious, MergedWithNext or Contiguous");
+  EXPECT_EQ(
+      changed([](Json &j) { j["normalizer"] = {{"type", "Precompiled"}, {"precompiled_charsmap", "AAAA"}}; }),
+      "here: normalizer: Precompiled: the character map of 3 bytes says that its tree has 0");
   EXPECT_EQ(changed([](Json &j) { j.erase("model"); }), "here: lacks model");
   EXPECT_EQ(changed([](Json &j) { j["surprise"] = 1; }), "here: has surprise, which is not supported");
   EXPECT_EQ(errorOf(fileOf("{\"model\": ")).find("here: parse error at line 1"), 0u);
-  EXPECT_EQ(errorOf(fileOf(std::string(100, '[') + "{", "tokenizer.json")), "here: more than 64 objects and lists in each other");
+  EXPECT_EQ(errorOf(fileOf(std::string(100, '[') + "{", "tokenizer.json")),
+            "here: more than 64 objects and lists in each other");
   EXPECT_EQ(errorOf(fileOf("{\"a\": \"\xFF\"}")).find("here: parse error"), 0u);
   EXPECT_EQ(errorOf({"here", {}, ""}), "here: there is no tokenizer");
 }
@@ -252,7 +286,9 @@ static std::string field(int number, const std::string &bytes) {
   return std::string(1, static_cast<char>(number << 3 | 2)) + static_cast<char>(bytes.size()) + bytes;
 }
 static std::string number(int field, int value) {
-  std::string key = field < 16 ? std::string(1, static_cast<char>(field << 3)) : std::string{static_cast<char>((field << 3 & 0x7F) | 0x80), static_cast<char>(field >> 4)};
+  std::string key =
+      field < 16 ? std::string(1, static_cast<char>(field << 3))
+                 : std::string{static_cast<char>((field << 3 & 0x7F) | 0x80), static_cast<char>(field >> 4)};
   return key + static_cast<char>(value);
 }
 static std::string piece(const std::string &text, float score, int kind) {
@@ -263,8 +299,9 @@ static std::string piece(const std::string &text, float score, int kind) {
 
 TEST(Tokenizer, ReadsPieces) {
   const std::string sign = "\xE2\x96\x81";
-  std::string pieces = piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) + piece(sign, -1, 1) + piece("a", -2, 1) + piece("b", -2, 1) +
-                       piece("ab", -2.5, 1) + piece(sign + "ab", -3, 1) + piece("<x>", 0, 4);
+  std::string pieces = piece("<unk>", 0, 2) + piece("<s>", 0, 3) + piece("</s>", 0, 3) + piece(sign, -1, 1) +
+                       piece("a", -2, 1) + piece("b", -2, 1) + piece("ab", -2.5, 1) +
+                       piece(sign + "ab", -3, 1) + piece("<x>", 0, 4);
   Tokenizer unigram(fileOf(pieces + field(2, number(3, 1)), "own.model"));
   EXPECT_EQ(unigram.encode("ab  a"), (Ids{7, 3, 4}));
   EXPECT_EQ(unigram.encode("a<x>cd"), (Ids{3, 4, 8, 0}));
@@ -275,10 +312,17 @@ TEST(Tokenizer, ReadsPieces) {
   Tokenizer merges(fileOf(pieces + field(2, number(3, 2)), "own.model"));
   EXPECT_EQ(merges.encode("ab aab"), (Ids{7, 3, 4, 6}));
   EXPECT_EQ(merges.encode("ab<x>cdab"), (Ids{7, 8, 0, 6}));
-  EXPECT_NE(errorOf(fileOf(pieces + field(2, number(3, 4)), "own.model")).find("the model type char (4) is not supported"), std::string::npos);
-  EXPECT_NE(errorOf(fileOf(pieces + piece("c", 0, 5) + field(2, number(3, 2)), "own.model")).find("piece 9 is not used"), std::string::npos);
-  EXPECT_NE(errorOf(fileOf(pieces + piece("a", 0, 1), "own.model")).find("has two ids, 4 and 9"), std::string::npos);
-  EXPECT_NE(errorOf(fileOf(pieces.substr(0, pieces.size() - 2), "own.model")).find("is cut after"), std::string::npos);
-  EXPECT_NE(errorOf(fileOf(piece("a", 0, 1), "own.model")).find("no piece for what is unknown"), std::string::npos);
+  EXPECT_NE(errorOf(fileOf(pieces + field(2, number(3, 4)), "own.model"))
+                .find("the model type char (4) is not supported"),
+            std::string::npos);
+  EXPECT_NE(errorOf(fileOf(pieces + piece("c", 0, 5) + field(2, number(3, 2)), "own.model"))
+                .find("piece 9 is not used"),
+            std::string::npos);
+  EXPECT_NE(errorOf(fileOf(pieces + piece("a", 0, 1), "own.model")).find("has two ids, 4 and 9"),
+            std::string::npos);
+  EXPECT_NE(errorOf(fileOf(pieces.substr(0, pieces.size() - 2), "own.model")).find("is cut after"),
+            std::string::npos);
+  EXPECT_NE(errorOf(fileOf(piece("a", 0, 1), "own.model")).find("no piece for what is unknown"),
+            std::string::npos);
   EXPECT_NE(errorOf(fileOf("\x07", "own.model")).find("begins no field"), std::string::npos);
 }
