@@ -53,7 +53,7 @@ endfunction()
 # The suite of this build, with the configuration that all of its tests share. Of a build with sanitizers, ./dev test runs
 # a sample: without tests that start processes, and without fuzzers.
 set(DSOPT_SANITIZED_SAMPLE DsoptRuntimeSystemTest DsoptRuntimeCoreTest DsoptRuntimeCommTest DsoptRuntimeWireTest
-  DsoptRuntimeRendezvousTest DsoptRuntimeDataTest DsoptRuntimeGenerateTest DsoptRuntimeCheckpointTest)
+  DsoptRuntimeRendezvousTest DsoptRuntimeDataTest DsoptRuntimeTextTest DsoptRuntimeGenerateTest DsoptRuntimeCheckpointTest)
 function(dsopt_unit_suite)
   add_custom_target(dsopt-units)
   add_custom_target(dsopt-units-nightly)

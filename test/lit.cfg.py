@@ -35,6 +35,11 @@ for candidate in [os.environ.get("DSOPT_TORCH_PYTHON"), venv]:
 else:
     found = sys.executable
 config.substitutions.append(("%torch-python", found))
+# One with other tokenizers, for tests that say REQUIRES: tokenizers.
+text_python = os.environ.get("DSOPT_TEXT_PYTHON", "")
+if text_python:
+    config.available_features.add("tokenizers")
+config.substitutions.append(("%text-python", text_python or sys.executable))
 config.substitutions.append(("%build", config.dsopt_build))
 config.substitutions.append(("%source", config.dsopt_source))
 for tool in ["dsopt-opt", "dsopt-run", "dsopt-report", "dsopt"]:

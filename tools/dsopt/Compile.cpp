@@ -58,8 +58,9 @@ static void checkDataTypes(ModuleOp module, const ParsedOptions &options) {
         throw Error(1, unreadable(options.text("data"), array));
 }
 
-/// Positions of a sequence where neither the model nor an option says how many.
-static constexpr int64_t kOpenContext = 1024;
+/// Positions of a sequence where neither the model nor an option says how many, and the fewest that are tried
+/// where its tables have fewer.
+static constexpr int64_t kOpenContext = 1024, kLeastContext = 16;
 
 namespace {
 /// The symbolic dimension with several values, if there is one; exporters may name it anew in each input.
@@ -96,8 +97,8 @@ static Dimension openDimension(const ParsedOptions &options) {
 }
 
 /// What the options say of the import; a dimension with several values has size number `variant`.
-static ImportOptions importOptions(const std::string &path, const ParsedOptions &options,
-                                   size_t variant = 0) {
+static ImportOptions importOptions(const std::string &path, const ParsedOptions &options, size_t variant = 0,
+                                   int64_t openContext = kOpenContext) {
   ImportOptions import;
   import.path = path;
   import.loss = options.text("loss");
@@ -120,7 +121,7 @@ static ImportOptions importOptions(const std::string &path, const ParsedOptions 
   if (ownWeights)
     import.weightsFolder = weights;
   if (options.has("generate"))
-    import.positions = options.integer("max-context", kOpenContext);
+    import.positions = options.integer("max-context", openContext);
   import.microBatchSize = options.has("micro-batch-size") ? options.integer("micro-batch-size") : 0;
   readHeaders(options, import);
   import.dropoutOff = options.text("dropout") == "off";
@@ -151,11 +152,8 @@ static ImportOptions importOptions(const std::string &path, const ParsedOptions 
   return import;
 }
 
-/// Imports the model; a dimension with several values has size number `variant`.
-static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path,
-                                         const ParsedOptions &options, ImportReport &report, bool warns,
-                                         size_t variant = 0) {
-  ImportOptions import = importOptions(path, options, variant);
+static OwningOpRef<ModuleOp> importWith(MLIRContext &context, ImportOptions import, ImportReport &report,
+                                        bool warns) {
   import.report = &report;
   Messages messages(context);
   ScopedDiagnosticHandler quiet(&context, [&](Diagnostic &diagnostic) {
@@ -163,9 +161,31 @@ static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string
   });
   auto module = importONNX(context, import);
   if (failed(module))
-    messages.fail("cannot import " + path);
-  checkDataTypes(**module, options);
+    messages.fail("cannot import " + import.path);
   return std::move(*module);
+}
+
+/// Imports the model; a dimension with several values has size number `variant`.
+static OwningOpRef<ModuleOp> importModel(MLIRContext &context, const std::string &path,
+                                         const ParsedOptions &options, ImportReport &report, bool warns,
+                                         size_t variant = 0) {
+  OwningOpRef<ModuleOp> module;
+  bool isOpen = options.has("generate") && !options.has("max-context");
+  std::optional<Error> first;
+  for (int64_t positions = kOpenContext; !module; positions /= 2) {
+    try {
+      module = importWith(context, importOptions(path, options, variant, positions), report, warns);
+    } catch (const Error &error) {
+      if (!first)
+        first = error;
+      // The model may have tables of fewer positions.
+      if (!isOpen || positions <= kLeastContext)
+        throw *first;
+      report = ImportReport();
+    }
+  }
+  checkDataTypes(*module, options);
+  return module;
 }
 
 static OwningOpRef<ModuleOp> readModule(MLIRContext &context, const std::string &path) {

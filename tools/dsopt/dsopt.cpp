@@ -20,6 +20,7 @@
 #include "Produce.h"
 #include "Remedies.h"
 #include "Targets.h"
+#include "Tokenize.h"
 #include "Trials.h"
 #include "Tune.h"
 #include "Words.h"
@@ -531,6 +532,8 @@ static int runCompiler(int argc, char **argv, bool &speaks, Reach &reach) {
     printConfigKeys(llvm::outs());
     return 0;
   }
+  if (options.has("tokenize"))
+    return tokenize(options, llvm::outs());
   // An evaluation is a run, unless something else is asked for.
   checkPrediction(options);
   if ((options.has("eval") || options.has("predict") || options.has("generate")) && !options.has("o") &&

@@ -16,6 +16,7 @@ const std::vector<CommandWord> &dsopt::runtime::commandWords() {
       {"predict", "predict", "the model's outputs on -data, into -save-outputs=FILE.npz (-predict)"},
       {"generate", "generate", "go on from prompts, token by token (-generate)"},
       {"inspect", "inspect", "what is in a model, what it wants and what is in the way (-inspect)"},
+      {"tokenize", "tokenize", "the ids of texts by the model's tokenizer, and back (-tokenize)"},
       {"report", "", "dsopt-report: the page of RUN.jsonl"},
       {"help", "help", "all options, or one: dsopt help lr"},
   };

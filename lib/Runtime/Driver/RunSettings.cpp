@@ -323,7 +323,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   settings.saveOnnx = options.text("save-onnx");
   settings.saveOutputs = options.text("save-outputs");
   if (program.sequences > 0)
-    settings.generate = resolveGenerate(program, options);
+    settings.generate = resolveGenerate(program, options, settings.launch.rank <= 0);
   else if (settings.saveOutputs.empty() != program.outputs.empty())
     throw Error(StatusInput, program.outputs.empty()
                                  ? "option -save-outputs is of a program that predicts; use: " +

@@ -2,11 +2,16 @@
 
 #include "Generate/GenerateSettings.h"
 
-#include "Generate/Prompts.h"
+#include "Generate/GenerationConfig.h"
+#include "dsopt/Runtime/ChatTemplate.h"
+#include "dsopt/Runtime/JsonText.h"
+#include "dsopt/Runtime/Prompts.h"
 
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+
+#include <unistd.h>
 
 using namespace dsopt::runtime;
 
@@ -75,58 +80,150 @@ static SamplingOptions resolveSampling(const ParsedOptions &options) {
   return sampling;
 }
 
-GenerateSettings dsopt::runtime::resolveGenerate(const Program &program, const ParsedOptions &options) {
+/// The tokenizer that is asked for, else the one beside the model; null where there is none and none is
+/// needed.
+static std::shared_ptr<const Tokenizer> openTokenizer(const Program &program, const ParsedOptions &options,
+                                                      bool isNeeded) {
+  if (!isNeeded && !options.has("tokenizer"))
+    return nullptr;
+  std::string beside = program.model_folder.empty() ? "." : program.model_folder;
+  auto tokenizer = std::make_shared<Tokenizer>(tokenizerFiles(options, beside));
+  int64_t rows = 0;
+  for (const Input &input : program.inputs)
+    rows = std::max(rows, input.bound);
+  if (rows && tokenizer->vocabularySize() > rows)
+    throw wrong("the tokenizer has " + std::to_string(tokenizer->vocabularySize()) +
+                " tokens, expected at most the " + std::to_string(rows) + " of the model's embedding");
+  return tokenizer;
+}
+
+static std::vector<int64_t> tokensOf(const Tokenizer &tokenizer, const std::string &text, bool isChat) {
+  std::vector<int32_t> ids = tokenizer.encode(text, isChat ? SpecialTokens::Recognize : SpecialTokens::Add);
+  return {ids.begin(), ids.end()};
+}
+
+std::string dsopt::runtime::chatTurn(const std::string &role, const std::string &text) {
+  return "{\"role\":" + jsonString(role) + ",\"content\":" + jsonString(text) + "}";
+}
+
+Prompt dsopt::runtime::promptOfChat(const GenerateSettings &settings, const std::string &turns) {
+  const Tokenizer &tokenizer = *settings.tokenizer;
+  auto found = tokenizer.chatTemplates().find("default");
+  if (found == tokenizer.chatTemplates().end())
+    throw wrong("option -chat: the tokenizer has no chat template");
+  ChatTemplate::Settings with;
+  with.tokens = tokenizer.namedTokens();
+  std::string text = ChatTemplate(found->second).render("[" + turns + "]", with);
+  return {tokensOf(tokenizer, text, /*isChat=*/true), text};
+}
+
+/// Prompts as text, or as tokens, by whichever option gives them.
+static void readPrompts(const ParsedOptions &options, GenerateSettings &settings) {
+  if (options.has("prompt-ids")) {
+    settings.prompts = readPromptIds(options.text("prompt-ids"));
+    return;
+  }
+  std::string system = settings.system.empty() ? "" : chatTurn("system", settings.system) + ",";
+  forPrompts(options, *settings.tokenizer, [&](const std::string &text, bool isChat) {
+    if (settings.isChat && !isChat)
+      settings.prompts.push_back(promptOfChat(settings, system + chatTurn("user", text)));
+    else
+      settings.prompts.push_back({tokensOf(*settings.tokenizer, text, isChat), text});
+  });
+  if (settings.prompts.empty())
+    throw wrong(
+        "there is no prompt: give -prompt=TEXT, -prompts=FILE.jsonl or -prompt-ids=FILE.npz, or lines on "
+        "standard input");
+}
+
+/// Options that contradict each other.
+static void checkAgreement(const ParsedOptions &options, const GenerateSettings &settings) {
+  const SamplingOptions &sampling = settings.answer.sampling;
+  if (settings.answers > 1 && sampling.temperature == 0)
+    throw wrong("option -n=" + std::to_string(settings.answers) +
+                " asks for several answers, which at temperature 0 would be one and the same");
+  if (settings.newTokens && sampling.minNewTokens > *settings.newTokens)
+    throw wrong("option -min-new-tokens=" + std::to_string(sampling.minNewTokens) +
+                ": expected at most the " + std::to_string(*settings.newTokens) + " of -max-new-tokens");
+  if (options.has("prompt-ids"))
+    for (const char *name : {"prompt", "prompts", "chat"})
+      if (options.has(name))
+        throw wrong(std::string("options -prompt-ids and -") + name +
+                    " exclude each other: one gives tokens, the other text");
+  if (options.has("system") && !settings.isChat)
+    throw wrong("option -system is what a conversation begins with: it needs -chat");
+  if (settings.saveLogits && settings.saveOutputs.empty())
+    throw wrong("option -save-logits needs -save-outputs=FILE.npz, where they are written");
+  if (settings.isInteractive && !settings.saveOutputs.empty())
+    throw wrong("option -save-outputs needs prompts that are known from the start: -prompt, -prompts or "
+                "-prompt-ids");
+}
+
+/// Tokens that options and files name are the model's.
+static void checkTokens(const Program &program, const SamplingOptions &sampling) {
+  int64_t vocabulary = program.outputs[0].shape.back();
+  auto check = [&](const std::string &what, int64_t token) {
+    if (token < 0 || token >= vocabulary)
+      throw wrong(what + ": the model has no token " + std::to_string(token) + ", expected 0 to " +
+                  std::to_string(vocabulary - 1));
+  };
+  for (auto [token, bias] : sampling.bias)
+    check("option -logit-bias", token);
+  for (int64_t token : sampling.endTokens)
+    check("end tokens (-stop-ids, generation_config.json)", token);
+}
+
+GenerateSettings dsopt::runtime::resolveGenerate(const Program &program, const ParsedOptions &options,
+                                                 bool reads) {
   GenerateSettings settings;
-  settings.answer.sampling = resolveSampling(options);
+  SamplingOptions &sampling = settings.answer.sampling;
+  sampling = resolveSampling(options);
   settings.answer.ignoresEnd = options.has("ignore-eos");
   if (options.has("max-new-tokens"))
     settings.newTokens = options.integer("max-new-tokens");
   settings.answers = options.integer("n", 1);
-  if (settings.answers > 1 && settings.answer.sampling.temperature == 0)
-    throw wrong("option -n=" + std::to_string(settings.answers) +
-                " asks for several answers, which at temperature 0 would be one and the same");
-  if (settings.newTokens && settings.answer.sampling.minNewTokens > *settings.newTokens)
-    throw wrong("option -min-new-tokens=" + std::to_string(settings.answer.sampling.minNewTokens) +
-                ": expected at most the " + std::to_string(*settings.newTokens) + " of -max-new-tokens");
-  settings.promptIds = options.text("prompt-ids");
-  if (settings.promptIds.empty())
-    throw wrong("there is no prompt: give -prompt-ids=FILE.npz");
+  settings.isChat = options.has("chat");
+  settings.system = options.text("system");
+  settings.stops = options.list("stop");
+  settings.echoes = options.has("echo");
+  if (options.has("logprobs"))
+    settings.logprobs = options.integer("logprobs");
   settings.saveOutputs = options.text("save-outputs");
   settings.saveLogits = options.has("save-logits");
-  if (settings.saveLogits && settings.saveOutputs.empty())
-    throw wrong("option -save-logits needs -save-outputs=FILE.npz, where they are written");
   settings.quiet = options.has("quiet");
-  int64_t vocabulary = program.outputs[0].shape.back();
-  auto check = [&](const char *option, int64_t token) {
-    if (token >= vocabulary)
-      throw wrong(std::string("option -") + option + ": the model has no token " + std::to_string(token) +
-                  ", expected 0 to " + std::to_string(vocabulary - 1));
-  };
-  for (auto [token, bias] : settings.answer.sampling.bias)
-    check("logit-bias", token);
-  for (int64_t token : settings.answer.sampling.endTokens)
-    check("stop-ids", token);
+  bool isText = !options.has("prompt-ids");
+  settings.isInteractive =
+      isText && !options.has("prompt") && !options.has("prompts") && isatty(STDIN_FILENO);
+  checkAgreement(options, settings);
+  settings.tokenizer = openTokenizer(program, options, isText || !settings.stops.empty() || settings.echoes);
+  if (settings.tokenizer) {
+    applyGenerationConfig(settings.tokenizer->generationConfig(), options, sampling, settings.newTokens);
+    if (sampling.endTokens.empty() && settings.tokenizer->end())
+      sampling.endTokens.push_back(*settings.tokenizer->end());
+  }
+  checkTokens(program, sampling);
+  if (reads && !settings.isInteractive)
+    readPrompts(options, settings);
   return settings;
 }
 
-std::vector<Sequence> dsopt::runtime::makeSequences(const Program &program, GenerateSettings &settings,
-                                                    const std::vector<std::vector<int64_t>> &prompts) {
+std::vector<Sequence> dsopt::runtime::makeSequences(const Program &program, GenerateSettings &settings) {
   size_t longest = 0;
-  for (const std::vector<int64_t> &prompt : prompts)
-    longest = std::max(longest, prompt.size());
+  for (const Prompt &prompt : settings.prompts)
+    longest = std::max(longest, prompt.tokens.size());
   int64_t room = program.context - static_cast<int64_t>(longest);
   settings.answer.newTokens = settings.newTokens.value_or(std::max<int64_t>(1, std::min(room, kNewTokens)));
   int64_t vocabulary = 0;
   for (const Input &input : program.inputs)
     vocabulary = std::max(vocabulary, input.bound);
-  checkPrompts(prompts, vocabulary, settings.answer.newTokens, program.context);
+  checkPrompts(settings.prompts, vocabulary, settings.answer.newTokens, program.context);
   std::vector<Sequence> sequences;
-  for (size_t number = 0; number < prompts.size(); ++number)
+  for (size_t number = 0; number < settings.prompts.size(); ++number)
     for (int64_t answer = 0; answer < settings.answers; ++answer) {
       Sequence sequence;
       sequence.prompt = static_cast<int64_t>(number);
       sequence.answer = static_cast<int64_t>(sequences.size());
-      sequence.tokens = prompts[number];
+      sequence.tokens = settings.prompts[number].tokens;
       sequence.given = static_cast<int64_t>(sequence.tokens.size());
       sequences.push_back(std::move(sequence));
     }

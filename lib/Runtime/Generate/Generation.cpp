@@ -51,7 +51,7 @@ static void collect(std::vector<float> &logits, const char *values, int64_t byte
 
 GenerateCounts dsopt::runtime::generate(Session &session, Engine &engine, const Program &program,
                                         RowSource &source, Sequences &sequences, const AnswerOptions &options,
-                                        const TokenSink &sink) {
+                                        AnswerSink &sink) {
   using Clock = std::chrono::steady_clock;
   GenerateCounts counts;
   bool first = engine.rank() == 0;
@@ -88,8 +88,10 @@ GenerateCounts dsopt::runtime::generate(Session &session, Engine &engine, const 
       ++counts.chosen;
       const std::vector<int64_t> &ends = options.sampling.endTokens;
       bool isEnd = !options.ignoresEnd && std::find(ends.begin(), ends.end(), token) != ends.end();
-      if (sink(sequence, own) || isEnd || sequence.chosen() >= options.newTokens)
+      if (sink.token(sequence, own) || isEnd || sequence.chosen() >= options.newTokens) {
         sequences.finish(sequence);
+        sink.done(sequence);
+      }
     }
     counts.given += given;
     auto now = Clock::now();

@@ -6,8 +6,6 @@
 #include "Generate/RowSource.h"
 #include "Generate/Sampling.h"
 
-#include <functional>
-
 namespace dsopt::runtime {
 
 /// When an answer ends, and how its tokens are chosen.
@@ -24,13 +22,19 @@ struct GenerateCounts {
   bool stopped = false;             ///< all ranks agreed to stop before the end
 };
 
-/// Is told of each token as it is chosen, with the logits that it was chosen by, before any processor. It may
-/// end the answer by returning true.
-using TokenSink = std::function<bool(const Sequence &, const float *logits)>;
+/// Hears of answers as they come.
+class AnswerSink {
+public:
+  virtual ~AnswerSink() = default;
+  /// A token was chosen, by these logits before any processor. Whether the answer ends with it.
+  virtual bool token(const Sequence &sequence, const float *logits) = 0;
+  /// The answer has ended.
+  virtual void done(const Sequence &sequence) = 0;
+};
 
 /// Answers all sequences (collective): rank 0 chooses, and tells `sink`; others need no sequences.
 GenerateCounts generate(Session &session, Engine &engine, const Program &program, RowSource &source,
-                        Sequences &sequences, const AnswerOptions &options, const TokenSink &sink);
+                        Sequences &sequences, const AnswerOptions &options, AnswerSink &sink);
 
 } // namespace dsopt::runtime
 

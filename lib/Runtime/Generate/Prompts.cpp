@@ -27,9 +27,9 @@ static std::vector<int64_t> readIntegers(NpzFile &file, const NpzArray &array) {
   return values;
 }
 
-std::vector<std::vector<int64_t>> dsopt::runtime::readPromptIds(const std::string &path) {
+std::vector<Prompt> dsopt::runtime::readPromptIds(const std::string &path) {
   NpzFile file(path);
-  std::vector<std::vector<int64_t>> prompts;
+  std::vector<Prompt> prompts;
   auto read = [&](const NpzArray &array, size_t rank) {
     if ((array.type != "i64" && array.type != "i32") || array.shape.size() != rank || array.fortran)
       throw wrong(path + ": array '" + array.name + "' is " + describeArray(array) +
@@ -41,21 +41,21 @@ std::vector<std::vector<int64_t>> dsopt::runtime::readPromptIds(const std::strin
     std::vector<int64_t> all = read(*array, 2);
     int64_t length = array->shape[1];
     for (int64_t row = 0; row < array->shape[0]; ++row)
-      prompts.emplace_back(all.begin() + row * length, all.begin() + (row + 1) * length);
+      prompts.push_back({{all.begin() + row * length, all.begin() + (row + 1) * length}, ""});
   }
   bool isList = prompts.empty();
   while (const NpzArray *array = isList ? file.find(std::to_string(prompts.size())) : nullptr)
-    prompts.push_back(read(*array, 1));
+    prompts.push_back({read(*array, 1), ""});
   if (prompts.empty())
     throw wrong(path +
                 " has no prompts: expected input_ids [prompts, length], or arrays 0, 1, ... of tokens");
   return prompts;
 }
 
-void dsopt::runtime::checkPrompts(const std::vector<std::vector<int64_t>> &prompts, int64_t vocabulary,
-                                  int64_t newTokens, int64_t context) {
+void dsopt::runtime::checkPrompts(const std::vector<Prompt> &prompts, int64_t vocabulary, int64_t newTokens,
+                                  int64_t context) {
   for (size_t number = 0; number < prompts.size(); ++number) {
-    const std::vector<int64_t> &prompt = prompts[number];
+    const std::vector<int64_t> &prompt = prompts[number].tokens;
     std::string name = "prompt " + std::to_string(number);
     if (prompt.empty())
       throw wrong(name + " is empty, expected at least one token");

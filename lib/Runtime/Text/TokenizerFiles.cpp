@@ -1,0 +1,49 @@
+//===- TokenizerFiles.cpp - which files say what a tokenizer is -----------===//
+
+#include "Data/MappedFile.h"
+#include "dsopt/Runtime/Error.h"
+#include "dsopt/Runtime/System.h"
+#include "dsopt/Runtime/Tokenizer.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+using namespace dsopt::runtime;
+
+static bool endsWith(const std::string &name, const std::string &ending) {
+  return name.size() >= ending.size() &&
+         name.compare(name.size() - ending.size(), ending.size(), ending) == 0;
+}
+
+/// Whether a file of a folder is read.
+static bool isOne(const std::string &name) {
+  for (const char *known : {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+                            "added_tokens.json", "generation_config.json", "chat_template.jinja",
+                            "chat_template.json", "tekken.json", "vocab.json", "merges.txt", "vocab.txt"})
+    if (name == known)
+      return true;
+  return endsWith(name, ".model") || endsWith(name, ".tiktoken");
+}
+
+static std::string readAll(const std::string &path) {
+  MappedFile file(path, "a tokenizer");
+  return std::string(reinterpret_cast<const char *>(file.data()), file.size());
+}
+
+TokenizerFiles TokenizerFiles::read(const std::string &path) {
+  TokenizerFiles files;
+  files.where = path;
+  struct stat info;
+  if (sys::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+    files.bytes[std::filesystem::path(path).filename()] = readAll(path);
+    return files;
+  }
+  std::error_code error;
+  for (const auto &entry : std::filesystem::directory_iterator(path, error))
+    if (std::string name = entry.path().filename(); isOne(name) && entry.is_regular_file(error))
+      files.bytes[name] = readAll(entry.path());
+  if (error)
+    throw Error(statusOf(error.value()), path + ": cannot be read: " + error.message());
+  return files;
+}
