@@ -1,4 +1,4 @@
-"""python/dsopt/_options.py, from the table of options: the keywords of train, start, plan, evaluate and predict.
+"""python/dsopt/_options.py, from the table of options: the keywords of train, start, plan, evaluate, predict and generate.
 
 usage: keywords.py SOURCE > python/dsopt/_options.py
 """
@@ -8,7 +8,7 @@ import textwrap
 from options import read
 
 # Functions have parameters of their own for these.
-OWN = {"config", "data", "eval", "eval_data", "keep_best", "log", "save_outputs", "save_weights", "stop_after"}
+OWN = {"prompt", "prompts", "prompt_ids", "logprobs", "config", "data", "eval", "eval_data", "keep_best", "log", "save_outputs", "save_weights", "stop_after"}
 TYPES = {"Flag": "bool", "Count": "Union[int, str]", "Integer": "Union[int, str]", "Bytes": "Union[int, str]",
          "Number": "Union[float, str]", "Text": "_Text", "OpenChoice": "str",
          "NumberPair": "Union[Tuple[float, float], str]", "TextList": "Union[str, List[str]]",
@@ -24,7 +24,7 @@ _Text = Union[str, "os.PathLike[str]"]
 
 
 class Options(TypedDict, total=False):
-    """Of train, start, plan, evaluate and predict. Sizes may be texts: "10m"."""'''
+    """Of train, start, plan, evaluate, predict and generate. Sizes may be texts: "10m"."""'''
 
 
 def type_of(kind, form):

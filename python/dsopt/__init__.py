@@ -13,6 +13,7 @@ from ._callbacks import Best, Callback, KeepBest, Stop, StopAfter
 from ._engine import Engine, Loss, initialize
 from ._export import ExportReport, export
 from ._find_lr import FoundRate, find_lr
+from ._generate import generate
 from ._run import Evaluation, Result, Run, evaluate, plan, predict, start, train
 from ._tools import DsoptError, find_tool
 from ._turns import in_turn
@@ -31,5 +32,5 @@ def __getattr__(name: str) -> object:
 
 __version__ = "0.1.0"
 __all__ = ["Best", "Callback", "DsoptError", "Engine", "Evaluation", "ExportReport", "FoundRate", "KeepBest", "Loss", "Result", "Run",
-           "Stop", "StopAfter", "evaluate", "export", "export_universal", "find_lr", "find_tool", "import_universal",
+           "Stop", "StopAfter", "evaluate", "export", "export_universal", "find_lr", "find_tool", "generate", "import_universal",
            "in_turn", "initialize", "load_weights", "plan", "predict", "read_weights", "start", "train", "write_weights", "writers"]

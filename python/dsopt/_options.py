@@ -9,7 +9,7 @@ _Text = Union[str, "os.PathLike[str]"]
 
 
 class Options(TypedDict, total=False):
-    """Of train, start, plan, evaluate and predict. Sizes may be texts: "10m"."""
+    """Of train, start, plan, evaluate, predict and generate. Sizes may be texts: "10m"."""
 
     dp: Union[int, str]
     """data-parallel ranks (default: world size / others under a launcher, else 1)"""
@@ -337,6 +337,77 @@ class Options(TypedDict, total=False):
     best_metric: _Text
     """what -stop-after and -keep-best go by: the loss on -eval-data, or a metric of -metric or -log-outputs; min or
     max where its name does not tell which is better (default: loss)"""
+
+    max_context: Union[int, str]
+    """positions of a sequence, prompt and answer (default: the model's own length, or where it is open what is asked
+    for)"""
+
+    max_batch: Union[int, str]
+    """sequences that are kept at a time (default: 1)"""
+
+    chunk: Union[int, str]
+    """most positions that go through the model at a time (default: 512)"""
+
+    tokenizer: _Text
+    """tokenizer.json, tekken.json, a .model or .tiktoken, or a folder with one (default: beside the model)"""
+
+    tokenizer_pattern: _Text
+    """what a .tiktoken splits texts at: gpt2, r50k_base, p50k_base, cl100k_base, o200k_base, qwen or a pattern
+    (default: by the file's name)"""
+
+    chat: bool
+    """prompts are turns of a conversation, by the tokenizer's chat template"""
+
+    system: _Text
+    """what a conversation begins with"""
+
+    echo: bool
+    """answers begin with their prompts"""
+
+    stop: Union[str, List[str]]
+    """text that ends an answer, and is no part of it"""
+
+    max_new_tokens: Union[int, str]
+    """most tokens of an answer (default: what there is room for, at most 256)"""
+
+    min_new_tokens: Union[int, str]
+    """tokens before which an answer does not end"""
+
+    ignore_eos: bool
+    """end tokens do not end an answer"""
+
+    temperature: Union[float, str]
+    """what logits are divided by before a token is drawn; 0: the likeliest token"""
+
+    top_k: Union[int, str]
+    """draw from the K likeliest tokens"""
+
+    top_p: Union[float, str]
+    """draw from the likeliest tokens that have the probability P together"""
+
+    min_p: Union[float, str]
+    """draw from tokens that are at least P times as likely as the likeliest"""
+
+    n: Union[int, str]
+    """answers of each prompt"""
+
+    repetition_penalty: Union[float, str]
+    """what positive logits of tokens that there are in prompt or answer are divided by, and negative ones multiplied"""
+
+    presence_penalty: Union[float, str]
+    """taken from the logits of tokens that are in the answer"""
+
+    frequency_penalty: Union[float, str]
+    """taken from them for each time that they are"""
+
+    logit_bias: Union[str, List[str]]
+    """added to the logits of tokens"""
+
+    stop_ids: Union[str, List[str]]
+    """tokens that end an answer"""
+
+    save_logits: bool
+    """write the logits that chose each token as well"""
 
     log_every: Union[int, str]
     """log every Nth step (default: 1)"""

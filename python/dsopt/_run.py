@@ -40,6 +40,7 @@ class Result:
     metrics: List[Dict[str, Any]] = field(repr=False, default_factory=list)  #: all lines of the log
     stopped: Optional[str] = None  #: why a callback ended it
     best: Optional[Best] = None  #: the checkpoint that keep_best= kept
+    model: Optional[str] = None  #: that was trained
 
 
 class Evaluation(float):
@@ -476,7 +477,8 @@ class Run:
         written = self.weights if self.weights and os.path.exists(self.weights) else None
         result = Result(losses, end.get("steps", len(losses)), end.get("weights_hash", ""), written,
                         [line["eval_loss"] for line in self.metrics if "eval_loss" in line],
-                        self._status(), list(self.metrics), self.stopped, self._watch.best if self._watch else None)
+                        self._status(), list(self.metrics), self.stopped, self._watch.best if self._watch else None,
+                        self._words[0])
         self.close()
         return result
 

@@ -92,7 +92,7 @@ def refused(folder):
         ("prompt 0 has 30 tokens and is to get 6 more (-max-new-tokens), expected at most 32 in all", [np.arange(30)], []),
         ("-n=2 asks for several answers, which at temperature 0 would be one and the same", [np.array([1])], ["-n=2", "-temperature=0"]),
         ("-min-new-tokens=9: expected at most the 6 of -max-new-tokens", [np.array([1])], ["-min-new-tokens=9"]),
-        ("-stop-ids: the model has no token 900, expected 0 to 511", [np.array([1])], ["-stop-ids=900"]),
+        ("(-stop-ids, generation_config.json): the model has no token 900, expected 0 to 511", [np.array([1])], ["-stop-ids=900"]),
         ("-logit-bias: '3', expected TOKEN:NUMBER", [np.array([1])], ["-logit-bias=3"]),
         ("-top-p=0: expected more than 0, at most 1", [np.array([1])], ["-top-p=0"]),
         ("is of 32 positions, expected at least the 64 of -max-context", [np.array([1])], ["-max-context=64"]),
