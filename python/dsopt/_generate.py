@@ -58,7 +58,7 @@ def _stream(words: List[str], folder: Any) -> Iterator[str]:
     with folder, subprocess.Popen([find_tool(), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout and process.stderr
         try:
-            while piece := process.stdout.read1(4096):
+            while piece := os.read(process.stdout.fileno(), 4096):
                 text = last + decoder.decode(piece)
                 # What ends the answer's last line is none of it.
                 last = "\n" if text.endswith("\n") else ""
