@@ -3,6 +3,7 @@
 #include "dsopt/Runtime/ChatTemplate.h"
 #include "TemplateSyntax.h"
 #include "TemplateText.h"
+#include "Utf8.h"
 #include "dsopt/Runtime/Error.h"
 
 #include <algorithm>
@@ -35,7 +36,7 @@ public:
 
 private:
   /// A template may call itself and loop: both end.
-  static constexpr int kMostDepth = 400;
+  static constexpr int kMostDepth = 200, kMostCalls = 40;
   static constexpr int64_t kMostSteps = 5'000'000;
   static constexpr size_t kMostBytes = size_t(1) << 26;
   static constexpr int64_t kMostRange = 100'000;
@@ -68,7 +69,7 @@ private:
   std::string *out = nullptr;
   std::time_t now;
   int64_t steps = 0;
-  int depth = 0;
+  int depth = 0, calls = 0;
 };
 } // namespace
 
@@ -243,7 +244,11 @@ Value Renderer::macro(const Node &node, const ScopePtr &scope) {
         failTemplate("the macro " + code->name + " has no parameter " + name);
       inside->names[name] = value;
     }
-    return Value(capture(*code->parts[0], inside));
+    if (++calls > kMostCalls)
+      failTemplate("more than " + std::to_string(kMostCalls) + " macros in each other");
+    Value text(capture(*code->parts[0], inside));
+    --calls;
+    return text;
   }));
 }
 
@@ -287,6 +292,8 @@ Flow Renderer::execute(const Node &node, const ScopePtr &scope) {
     Value space = lookUp(node.names[0], scope);
     if (!space.is(Value::Namespace))
       failTemplate("cannot set " + node.names[0] + "." + node.name + ": it is no namespace");
+    if (value.hasNamespace())
+      failTemplate("a namespace in a namespace is not supported");
     ValueDict &members = space.members();
     auto found =
         std::find_if(members.begin(), members.end(), [&](auto &one) { return one.first == node.name; });
@@ -346,7 +353,7 @@ Value Renderer::call(const Node &node, const ScopePtr &scope) {
 Value Renderer::evaluate(const Node &node, const ScopePtr &scope) {
   step();
   if (depth > kMostDepth)
-    failTemplate("more than " + std::to_string(kMostDepth) + " calls and expressions in each other");
+    failTemplate("more than " + std::to_string(kMostDepth) + " expressions in each other");
   struct Depth {
     explicit Depth(int &depth) : depth(depth) { ++depth; }
     ~Depth() { --depth; }
@@ -436,6 +443,7 @@ Value Renderer::evaluate(const Node &node, const ScopePtr &scope) {
 
 ChatTemplate::ChatTemplate(const std::string &source, std::string name) : impl(std::make_unique<Impl>()) {
   impl->name = std::move(name);
+  checkUtf8(source, impl->name);
   try {
     impl->tree = parseTemplate(source);
   } catch (const Error &error) {

@@ -107,7 +107,7 @@ void Scanner::scanString(char quote) {
     } else if (c == '\n') {
       continue;
     } else if (digits) {
-      std::string code = source.substr(place + 1, digits);
+      std::string code = source.substr(std::min(place + 1, source.size()), digits);
       if (code.size() != digits || code.find_first_not_of("0123456789abcdefABCDEF") != code.npos)
         fail("\\" + std::string(1, c) + code + " is no character");
       auto number = static_cast<char32_t>(std::stoul(code, nullptr, 16));

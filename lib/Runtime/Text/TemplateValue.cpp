@@ -14,6 +14,27 @@ using namespace dsopt::runtime::text;
 
 void text::failTemplate(const std::string &what) { throw Error(StatusInput, what); }
 
+/// What has no bound would use up the stack where it is printed or goes away.
+static constexpr int kMostNesting = 100;
+
+void Value::hold(const Value &inside) {
+  nesting = std::max(nesting, inside.nesting + 1);
+  holdsNamespace |= inside.hasNamespace();
+  if (nesting > kMostNesting)
+    failTemplate("more than " + std::to_string(kMostNesting) + " values in each other");
+}
+
+Value::Value(ValueList value) : type(List), items(std::make_shared<ValueList>(std::move(value))) {
+  for (const Value &one : *items)
+    hold(one);
+}
+
+Value Value::method(const Value &self, Callable function) {
+  Value value(std::move(function));
+  value.hold(self);
+  return value;
+}
+
 Value Value::none() {
   Value value;
   value.type = None;
@@ -36,10 +57,14 @@ Value Value::dict(ValueDict members, Kind kind) {
   Value value;
   value.type = kind;
   value.dictionary = std::make_shared<ValueDict>(std::move(members));
+  for (auto &[name, member] : *value.dictionary)
+    value.hold(member);
   return value;
 }
 
-Value Value::from(const nlohmann::ordered_json &json) {
+Value Value::from(const nlohmann::ordered_json &json, int depth) {
+  if (depth > kMostNesting)
+    failTemplate("more than " + std::to_string(kMostNesting) + " values in each other");
   if (json.is_null())
     return none();
   if (json.is_boolean())
@@ -53,12 +78,12 @@ Value Value::from(const nlohmann::ordered_json &json) {
   if (json.is_array()) {
     ValueList items;
     for (const auto &one : json)
-      items.push_back(from(one));
+      items.push_back(from(one, depth + 1));
     return Value(std::move(items));
   }
   ValueDict members;
   for (const auto &[name, value] : json.items())
-    members.emplace_back(name, from(value));
+    members.emplace_back(name, from(value, depth + 1));
   return dict(std::move(members));
 }
 

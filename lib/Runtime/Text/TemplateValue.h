@@ -40,7 +40,7 @@ public:
   Value(std::string value) : type(String), string(std::make_shared<std::string>(std::move(value))) {}
   Value(std::string_view value) : Value(std::string(value)) {}
   Value(const char *value) : Value(std::string(value)) {}
-  Value(ValueList value) : type(List), items(std::make_shared<ValueList>(std::move(value))) {}
+  Value(ValueList value);
   Value(Callable value) : type(Function), function(std::make_shared<Callable>(std::move(value))) {}
   static Value none();
   /// A list that is printed as Python's tuples are, and equals no list.
@@ -48,7 +48,9 @@ public:
   /// One that is missing: `what` says where it was looked for.
   static Value undefined(const std::string &what);
   static Value dict(ValueDict members, Kind kind = Dict);
-  static Value from(const nlohmann::ordered_json &json);
+  static Value from(const nlohmann::ordered_json &json, int depth = 0);
+  /// A function that holds a value.
+  static Value method(const Value &self, Callable function);
 
   Kind kind() const { return type; }
   bool is(Kind kind) const { return type == kind; }
@@ -61,6 +63,7 @@ public:
   ValueDict &members() const { return *dictionary; }
   const Callable &callable() const { return *function; }
   const std::string &missing() const { return *string; }
+  bool hasNamespace() const { return type == Namespace || holdsNamespace; }
 
   bool truth() const;
   bool operator==(const Value &other) const;
@@ -80,8 +83,13 @@ public:
                    int depth = 0) const;
 
 private:
+  /// Takes what a value inside is.
+  void hold(const Value &inside);
+
   Kind type = Undefined;
   bool isTuple = false;
+  bool holdsNamespace = false; ///< and could be in itself, if that held it
+  int nesting = 0;             ///< values in each other
   int64_t number = 0;
   double real = 0;
   std::shared_ptr<std::string> string;

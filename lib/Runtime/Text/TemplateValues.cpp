@@ -359,7 +359,7 @@ Value text::templateMethod(const Value &value, const std::string &name) {
   auto found = methods->find(name);
   if (found == methods->end())
     return Value();
-  return Value(Callable([method = &found->second, value, name](const Arguments &arguments) {
+  return Value::method(value, [method = &found->second, value, name](const Arguments &arguments) {
     return (*method)(value, Given(arguments, name));
-  }));
+  });
 }

@@ -27,6 +27,18 @@ static const std::string *fileOf(const TokenizerFiles &files, const std::string 
   return found == files.bytes.end() ? nullptr : &found->second;
 }
 
+/// Whether there is one file, which has to be the tokenizer; settings alone are none.
+static bool isAlone(const TokenizerFiles &files) {
+  if (files.bytes.size() != 1)
+    return false;
+  const std::string &name = files.bytes.begin()->first;
+  for (const char *setting : {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+                              "generation_config.json", "chat_template.jinja", "chat_template.json"})
+    if (name == setting)
+      return false;
+  return true;
+}
+
 /// The only file with one of these endings, or the one of a usual name; null where there is none.
 static const std::pair<const std::string, std::string> *findRanks(const TokenizerFiles &files) {
   const std::pair<const std::string, std::string> *result = nullptr;
@@ -47,7 +59,7 @@ static const std::pair<const std::string, std::string> *findRanks(const Tokenize
 
 void Tokenizer::Impl::readParts(const TokenizerFiles &files, const Json &config) {
   std::string where = files.where;
-  bool isOne = files.bytes.size() == 1;
+  bool isOne = isAlone(files);
   auto place = [&](const std::string &name) { return isOne ? where : where + "/" + name; };
   const std::string *json = fileOf(files, "tokenizer.json");
   if (!json && isOne) {

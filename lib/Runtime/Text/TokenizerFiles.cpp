@@ -23,7 +23,7 @@ static bool isOne(const std::string &name) {
                             "chat_template.json", "tekken.json", "vocab.json", "merges.txt", "vocab.txt"})
     if (name == known)
       return true;
-  return endsWith(name, ".model") || endsWith(name, ".tiktoken");
+  return endsWith(name, ".model") || endsWith(name, ".tiktoken") || name.rfind("tokenizer.model", 0) == 0;
 }
 
 static std::string readAll(const std::string &path) {

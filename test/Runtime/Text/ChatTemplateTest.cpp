@@ -47,6 +47,8 @@ TEST(ChatTemplate, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(errorOf("{{ nothing.there }}"), "the chat template: line 1: 'nothing' is undefined");
   EXPECT_EQ(errorOf("{{ messages[0].name.first }}"),
             "the chat template: line 1: 'dict' has no member 'name', which is undefined");
+  EXPECT_EQ(errorOf("a\xFF"), "the chat template: byte 1 (0xFF) is not UTF-8");
+  EXPECT_EQ(errorOf("{{ '\\x"), "the chat template: line 1: \\x is no character");
   EXPECT_EQ(errorOf("{% extends 'x' %}"),
             "the chat template: line 1: the statement extends is not supported");
 }
@@ -59,6 +61,20 @@ TEST(ChatTemplate, Ends) {
             std::string::npos);
   EXPECT_NE(
       errorOf("{% for a in range(99999) %}{{ 'x' * 100000 }}{% endfor %}").find("its text is larger than"),
+      std::string::npos);
+  EXPECT_NE(errorOf("{% set ns = namespace(a=1) %}{% set ns.a = [ns] %}{{ ns }}")
+                .find("a namespace in a namespace"),
+            std::string::npos);
+  for (const char *inside : {"[ns.a]", "{'a': ns.a}", "(ns.a, 1)"})
+    EXPECT_NE(errorOf("{% set ns = namespace(a={}) %}{% for i in range(99999) %}{% set ns.a = " +
+                      std::string(inside) + " %}{% endfor %}")
+                  .find("values in each other"),
+              std::string::npos)
+        << inside;
+  EXPECT_NE(
+      errorOf("{% set ns = namespace(a=[1]) %}{% for i in range(999) %}{% set ns.a = [ns.a.count] if i is "
+              "even else [ns.a] %}{% endfor %}")
+          .find("values in each other"),
       std::string::npos);
   std::string sum = "{{ 1";
   for (int i = 0; i < 5000; ++i)
