@@ -42,6 +42,37 @@ DictionaryAttr setDimension(ModuleOp module, llvm::StringRef name, int64_t size)
   return options.getDictionary(module.getContext());
 }
 
+/// Whether two operations compute the same of values that may differ in shape.
+static bool isSame(Operation *one, Operation *other) {
+  if (one->getName() != other->getName() || one->getNumOperands() != other->getNumOperands() ||
+      one->getNumResults() != other->getNumResults())
+    return false;
+  auto elements = [](Value value) { return getElementTypeOrSelf(value.getType()); };
+  return llvm::equal(llvm::map_range(one->getOperands(), elements),
+                     llvm::map_range(other->getOperands(), elements)) &&
+         llvm::equal(llvm::map_range(one->getResults(), elements),
+                     llvm::map_range(other->getResults(), elements));
+}
+
+static bool isSame(func::FuncOp one, func::FuncOp other) {
+  SmallVector<Operation *> ops, others;
+  one.walk([&](Operation *op) { ops.push_back(op); });
+  other.walk([&](Operation *op) { others.push_back(op); });
+  return ops.size() == others.size() && llvm::all_of(llvm::zip(ops, others), [](auto pair) {
+           return isSame(std::get<0>(pair), std::get<1>(pair));
+         });
+}
+
+llvm::LogicalResult verifySameFunctions(ModuleOp module, ModuleOp other, int64_t size) {
+  SymbolTable functions(other);
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto twin = functions.lookup<func::FuncOp>(function.getSymName());
+    if (!twin || !isSame(function, twin))
+      return function.emitError("@") << function.getSymName() << " is formed otherwise for " << size << " rows: the bits of a row would depend on how many there are";
+  }
+  return success();
+}
+
 void nestVariant(ModuleOp module, OwningOpRef<ModuleOp> other, int64_t size) {
   (*other)->setAttr(exec::kVariantAttr, Builder(module.getContext()).getI64IntegerAttr(size));
   module.push_back(other.release());

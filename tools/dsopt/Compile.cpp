@@ -265,6 +265,8 @@ static void addRowSizes(ModuleOp module, llvm::ArrayRef<std::string> passes, boo
     setOption(*other, "chunk", Builder(module.getContext()).getI64IntegerAttr(size));
     if (failed(runPipeline(*other, text)))
       messages.fail("compilation failed at " + std::to_string(size) + " rows");
+    if (failed(verifySameFunctions(module, *other, size)))
+      messages.fail("compilation failed");
     nestVariant(module, std::move(other), size);
   }
 }

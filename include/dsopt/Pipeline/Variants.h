@@ -22,6 +22,11 @@ namespace dsopt {
 /// other sizes are compiled: the module's, with its cut into stages, which it has already.
 mlir::DictionaryAttr setDimension(mlir::ModuleOp module, llvm::StringRef name, int64_t size);
 
+/// Whether `other`, the model with a number of rows at `size`, has the functions of `module`, operation by
+/// operation and in the same element types: then no row's bits depend on how many there are. Emits an error
+/// and fails at the first function that differs.
+llvm::LogicalResult verifySameFunctions(mlir::ModuleOp module, mlir::ModuleOp other, int64_t size);
+
 /// Puts `other`, the model with the dimension at `size`, into `module`, where merge-variants finds it.
 void nestVariant(mlir::ModuleOp module, mlir::OwningOpRef<mlir::ModuleOp> other, int64_t size);
 

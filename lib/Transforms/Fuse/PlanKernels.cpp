@@ -18,8 +18,9 @@ using namespace dsopt;
 
 /// A row that is at least so long is worth a loop of its own.
 static constexpr int64_t kShortRow = 64;
-/// Below so many elements a kernel's parallelism does not matter. Forward has no such rule: whether two
-/// positions are computed or two thousand, their bits are the same.
+/// Below so many elements a kernel's parallelism does not matter. Forward has no such rule, nor one that asks
+/// how many elements rows have together: whether two positions are computed or two thousand, their bits are
+/// the same.
 static constexpr int64_t kFewElements = 4096;
 /// Above so many elements no operation joins a kernel of fewer rows than its own; in forward above so many of
 /// one row.
@@ -126,12 +127,13 @@ bool Planner::canRaise(int node, int64_t level, int target) {
 /// reductions keep, else as many as leave rows long enough.
 bool Planner::fillRows(PlannedNode &node) {
   std::optional<int64_t> kept;
-  int64_t natural = 0, elements = 0;
+  int64_t natural = 0, deepest = 0, elements = 0;
   ArrayRef<int64_t> prefix = iterationShape(node.ops.front());
   for (Operation *op : node.ops) {
     ArrayRef<int64_t> shape = iterationShape(op);
     elements += product(shape);
     natural = std::max(natural, naturalRows(shape));
+    deepest = std::max<int64_t>(deepest, shape.size() - 1);
     size_t common = 0;
     while (common < std::min(prefix.size(), shape.size()) && prefix[common] == shape[common])
       ++common;
@@ -147,21 +149,21 @@ bool Planner::fillRows(PlannedNode &node) {
   int64_t shared = prefix.size();
   std::optional<Phase> phase = graph::getPhase(node.ops.front());
   bool isForward = phase == Phase::F || phase == Phase::E;
-  auto isLarge = [&](ArrayRef<int64_t> shape) {
-    return isForward ? product(shape.drop_front(*kept)) > kManyOfRow : product(shape) > kManyElements;
+  auto wantsMoreRows = [&](ArrayRef<int64_t> shape) {
+    if (isForward)
+      return int64_t(shape.size()) - 1 > *kept && product(shape.drop_front(*kept)) > kManyOfRow;
+    return naturalRows(shape) > *kept && product(shape) > kManyElements;
   };
   if (kept) {
     if (*kept > shared)
       return false;
     for (Operation *op : node.ops)
-      if (!isReduction(kindOf(op)) && naturalRows(iterationShape(op)) > *kept && isLarge(iterationShape(op)))
+      if (!isReduction(kindOf(op)) && wantsMoreRows(iterationShape(op)))
         return false;
-  } else if (natural > shared) {
-    if (isForward || elements > kFewElements)
-      return false;
-    natural = shared;
+  } else if (isForward ? deepest > shared : natural > shared && elements > kFewElements) {
+    return false;
   }
-  node.range.assign(prefix.begin(), prefix.begin() + kept.value_or(natural));
+  node.range.assign(prefix.begin(), prefix.begin() + kept.value_or(std::min(natural, shared)));
   return true;
 }
 

@@ -73,3 +73,15 @@ func.func private @block0.F(%q: memref<1x4x2x4xbf16>, %k: memref<1x2x2x4xbf16>, 
   exec.attention_part %q, %k, %k, %p, %l, %q, %m, %w {operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1, 1, 1, 1>, causal, shards = 2 : i64, distance = 1 : i64, begin = 0 : i64, row_step = 2 : i64, column_step = 2 : i64, pairs = 8 : i64, scale = 0.5 : f64, threads = 1 : i64} : memref<1x4x2x4xbf16>, memref<1x2x2x4xbf16>, memref<1x2x2x4xbf16>, memref<1x4x2x4xf32>, memref<1x4x2xf32>, memref<1x4x2x4xbf16>, memref<1x4x2xf32>, memref<4000000xi8>
   return
 }
+
+// -----
+
+// Of rows of several sequences: slots, heads, rows, positions, sizes; heads of keys; strides of the rows, and the mask's.
+// CHECK-LABEL: llvm.mlir.global external constant @cached_attention.0
+// CHECK-SAME: dense<[3, 4, 5, 7, 16, 8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 4,
+// CHECK: llvm.call @dsopt_rt_cached_attention(
+func.func private @block0.E(%q: memref<1x4x5x16xf32, strided<[640, 16, 64, 1]>>, %k: memref<1x2x5x16xf32>, %v: memref<1x2x5x8xf32>, %rows: memref<5xi64>, %m: memref<1x1x5x7xf32>, %ks: memref<3x2x7x16xf32>, %vs: memref<3x2x7x8xf32>, %r: memref<1x4x5x8xf32>, %w: memref<4000000xi8>)
+    attributes {exec.segment} {
+  exec.cached_attention %q, %k, %v, %rows, %rows, %m, %ks, %vs, %r, %w {scale = 0.25 : f64, threads = 3 : i64} : memref<1x4x5x16xf32, strided<[640, 16, 64, 1]>>, memref<1x2x5x16xf32>, memref<1x2x5x8xf32>, memref<5xi64>, memref<5xi64>, memref<1x1x5x7xf32>, memref<3x2x7x16xf32>, memref<3x2x7x8xf32>, memref<1x4x5x8xf32>, memref<4000000xi8>
+  return
+}

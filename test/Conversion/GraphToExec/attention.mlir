@@ -29,3 +29,15 @@ func.func private @block0.B(%q: tensor<2x4x5x16xf32>, %m: tensor<2x1x1x5xf32>, %
   %dq, %dk, %dv = graph.attention_grad %q, %q, %q, %m, %r, %lse, %d {scale = 1.0 : f64} : (tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x1x1x5xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5xf32>, tensor<2x4x5x16xf32>) -> (tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>, tensor<2x4x5x16xf32>)
   return %dq : tensor<2x4x5x16xf32>
 }
+
+// A cache is an argument that is read and written everywhere, in the type of the rows that it keeps.
+graph.cache @k : tensor<3x2x16x16xf32>
+graph.cache @v : tensor<3x2x16x16xf32>
+// CHECK-LABEL: func.func private @block1.E(
+// CHECK-SAME: memref<3x2x16x16xbf16> {exec.access = #exec.access<add>, exec.cache = @k}, {{.*}}: memref<3x2x16x16xbf16> {exec.access = #exec.access<add>, exec.cache = @v}
+func.func private @block1.E(%q: tensor<1x4x5x16xbf16>, %k: tensor<1x2x5x16xbf16>, %rows: tensor<5xi64>) -> tensor<1x4x5x16xbf16>
+    attributes {graph.block = 4 : i64, graph.phase = #graph.phase<E>} {
+  // CHECK: exec.cached_attention %arg0, %arg1, %arg1, %arg2, %arg2, %arg4, %arg5, %arg3, %{{.*}} {exec.flops = 20480 : i64, scale = 2.500000e-01 : f64, threads = 1 : i64}
+  %r = graph.cached_attention %q, %k, %k, %rows, %rows in @k, @v {scale = 0.25 : f64} : (tensor<1x4x5x16xbf16>, tensor<1x2x5x16xbf16>, tensor<1x2x5x16xbf16>, tensor<5xi64>, tensor<5xi64>) -> tensor<1x4x5x16xbf16>
+  return %r : tensor<1x4x5x16xbf16>
+}

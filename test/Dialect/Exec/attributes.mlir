@@ -9,6 +9,7 @@ module attributes {exec.calls = [{kind = "gemm"}], exec.dimension = {name = "row
   func.func private @block0.F(memref<16xf32> {exec.access = #exec.access<read>, exec.parameter = @w},
                               memref<16xf32> {exec.access = #exec.access<update>, exec.gradient = @w.grad},
                               memref<16xf32> {exec.access = #exec.access<add>, exec.gradient = @w.grad},
+                              memref<16xf32> {exec.access = #exec.access<add>, exec.cache = @rows},
                               memref<16xf32> {exec.access = #exec.access<write>}, memref<4xi64> {exec.access = #exec.access<read>, exec.constant = @c})
     attributes {exec.calls = array<i64: 0>, exec.flops = 10 : i64, exec.segment, exec.temp_bytes = 0 : i64, exec.variant = 4 : i64}
   exec.program @position0 evaluation position 0 blocks [0, 1] attributes {traffic = {tied = 0 : i64}, variant = 4 : i64} {
@@ -77,7 +78,7 @@ exec.program @position0 position 0 blocks [0, 1] {
 
 exec.program @position0 position 0 blocks [0, 1] {
   exec.memory @device device
-  // expected-error@below {{expected string or keyword containing one of the following enum values for attribute 'kind' [parameters, gradients, optimizer, activations, buffers, reduction, tied, constants, secondary, packed]}}
+  // expected-error@below {{expected string or keyword containing one of the following enum values for attribute 'kind' [parameters, gradients, optimizer, activations, buffers, reduction, tied, constants, secondary, packed, cache]}}
   exec.buffer @a : memref<16xf32> activation slots 1 stride 64
 }
 
