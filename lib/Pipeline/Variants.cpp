@@ -68,7 +68,8 @@ llvm::LogicalResult verifySameFunctions(ModuleOp module, ModuleOp other, int64_t
   for (auto function : module.getOps<func::FuncOp>()) {
     auto twin = functions.lookup<func::FuncOp>(function.getSymName());
     if (!twin || !isSame(function, twin))
-      return function.emitError("@") << function.getSymName() << " is formed otherwise for " << size << " rows: the bits of a row would depend on how many there are";
+      return function.emitError("@") << function.getSymName() << " is formed otherwise for " << size
+                                     << " rows: the bits of a row would depend on how many there are";
   }
   return success();
 }

@@ -1,6 +1,7 @@
 //===- AttentionTest.cpp - attention against its definition in double ------===//
 
 #include "AttentionMeetings.h"
+#include "InstructionSets.h"
 #include "Kernels/CPU/Runtime.h"
 
 using namespace dsopt::runtime;
@@ -36,28 +37,11 @@ protected:
   }
 };
 
-const std::vector<std::vector<std::string>> kFeatures = {
-    {},
-    {"avx2", "fma"},
-    {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"},
-    {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512bf16"}};
-
-bool runsHere(size_t level) {
-#ifdef __x86_64__
-  if (level == 3)
-    return __builtin_cpu_supports("avx512bf16");
-  return level == 0 || (level == 1 ? __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")
-                                   : __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl"));
-#else
-  return level == 0;
-#endif
-}
-
 TEST_P(Attention, RightAndSameBitsWithAnyThreads) {
   std::vector<std::vector<uint8_t>> wide; // of AVX-512 in fp32
-  for (size_t level = 0; level < kFeatures.size() && runsHere(level); ++level) {
-    SCOPED_TRACE("instruction set " + std::to_string(level));
-    selectAttention(kFeatures[level]);
+  for (const InstructionSet &set : instructionSetsHere()) {
+    SCOPED_TRACE(set.name);
+    selectAttention(set.features);
     auto first = run(1);
     ASSERT_NO_FATAL_FAILURE(expectNear(out, first[0], wantOut, "result"));
     ASSERT_NO_FATAL_FAILURE(expectLse());
@@ -66,10 +50,10 @@ TEST_P(Attention, RightAndSameBitsWithAnyThreads) {
     ASSERT_NO_FATAL_FAILURE(expectNear(vGrad, first[3], wantV, "gradient of v"));
     for (int threads : {2, 3, 8})
       ASSERT_EQ(run(threads), first) << threads << " threads";
-    if (level == 2)
+    if (set.name == "avx512")
       wide = first;
     d.widens = 1;
-    ASSERT_EQ(run(1), level == 3 ? wide : first) << "widened";
+    ASSERT_EQ(run(1), set.name == "avx512bf16" ? wide : first) << "widened";
     d.widens = 0;
   }
 }
@@ -146,9 +130,9 @@ protected:
 
 TEST_P(Meet, RanksAndEntriesHaveTheSameBits) {
   meetings.shareHeads();
-  for (size_t level = 0; level < kFeatures.size() && runsHere(level); ++level) {
-    SCOPED_TRACE("instruction set " + std::to_string(level));
-    selectAttention(kFeatures[level]);
+  for (const InstructionSet &set : instructionSetsHere()) {
+    SCOPED_TRACE(set.name);
+    selectAttention(set.features);
     Meetings::Results ranks = run(/*entries=*/false, 1);
     ASSERT_NO_FATAL_FAILURE(meetings.expectDefinition(ranks));
     ASSERT_TRUE(run(/*entries=*/true, 1) == ranks);
