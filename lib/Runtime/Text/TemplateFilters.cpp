@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 
 using namespace dsopt::runtime;
 using namespace dsopt::runtime::text;
@@ -332,6 +333,7 @@ static const std::map<std::string, FilterOf> &filters() {
        })},
       {"reverse", reversed},
       {"round", rounded},
+      {"safe", of([](const Value &value, const Given &) { return Value::safe(value.str()); })},
       {"select", chooser(false, true)},
       {"selectattr", chooser(true, true)},
       {"sort", sorted},
@@ -416,6 +418,11 @@ bool text::isTemplateFilter(const std::string &name) { return filters().count(na
 bool text::isTemplateTest(const std::string &name) { return tests().count(name); }
 
 Value text::templateFilter(const std::string &name, const Value &value, const Arguments &arguments) {
+  // Those that keep what is safe, or make it no text.
+  static const std::set<std::string> safely = {"count", "d",      "default", "float",
+                                               "int",   "length", "safe",    "tojson"};
+  if (value.isSafe() && !safely.count(name))
+    failTemplate("the filter " + name + " of a text that is safe is not supported");
   return filters().at(name)(value, Given(arguments, name), arguments);
 }
 

@@ -47,6 +47,12 @@ Value Value::tuple(ValueList items) {
   return value;
 }
 
+Value Value::safe(std::string text) {
+  Value value(std::move(text));
+  value.isSafeText = true;
+  return value;
+}
+
 Value Value::undefined(const std::string &what) {
   Value value;
   value.string = std::make_shared<std::string>(what);
@@ -231,7 +237,7 @@ std::string Value::repr() const {
   case Float:
     return realText(real);
   case String:
-    return pythonQuoted(*string);
+    return isSafeText ? "Markup(" + pythonQuoted(*string) + ")" : pythonQuoted(*string);
   case List: {
     std::string out = isTuple ? "(" : "[";
     for (const Value &item : *items)

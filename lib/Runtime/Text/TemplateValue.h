@@ -45,6 +45,8 @@ public:
   static Value none();
   /// A list that is printed as Python's tuples are, and equals no list.
   static Value tuple(ValueList items);
+  /// A text that needs no escapes: what is added to it is escaped, as for HTML.
+  static Value safe(std::string text);
   /// One that is missing: `what` says where it was looked for.
   static Value undefined(const std::string &what);
   static Value dict(ValueDict members, Kind kind = Dict);
@@ -63,6 +65,7 @@ public:
   ValueDict &members() const { return *dictionary; }
   const Callable &callable() const { return *function; }
   const std::string &missing() const { return *string; }
+  bool isSafe() const { return isSafeText; }
   bool hasNamespace() const { return type == Namespace || holdsNamespace; }
 
   bool truth() const;
@@ -87,7 +90,7 @@ private:
   void hold(const Value &inside);
 
   Kind type = Undefined;
-  bool isTuple = false;
+  bool isTuple = false, isSafeText = false;
   bool holdsNamespace = false; ///< and could be in itself, if that held it
   int nesting = 0;             ///< values in each other
   int64_t number = 0;

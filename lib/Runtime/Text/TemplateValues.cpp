@@ -81,6 +81,24 @@ static Value repeat(const Value &value, int64_t count) {
   return Value(list);
 }
 
+/// A safe text as it is, others with HTML's escapes.
+static std::string escaped(const Value &value) {
+  if (value.isSafe())
+    return value.text();
+  std::string result;
+  for (char c : value.text()) {
+    static const std::pair<char, const char *> escapes[] = {
+        {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'\'', "&#39;"}, {'"', "&#34;"}};
+    auto *known =
+        std::find_if(std::begin(escapes), std::end(escapes), [&](auto &one) { return one.first == c; });
+    if (known != std::end(escapes))
+      result += known->second;
+    else
+      result += c;
+  }
+  return result;
+}
+
 Value text::templateBinary(const std::string &sign, const Value &left, const Value &right) {
   if (sign == "~") {
     std::string both = left.str() + right.str();
@@ -95,6 +113,8 @@ Value text::templateBinary(const std::string &sign, const Value &left, const Val
   if (sign == "+" && left.is(Value::String) && right.is(Value::String)) {
     if (left.text().size() + right.text().size() > kMostBytes)
       failTemplate("a text is too large");
+    if (left.isSafe() || right.isSafe())
+      return Value::safe(escaped(left) + escaped(right));
     return Value(left.text() + right.text());
   }
   if (sign == "+" && left.is(Value::List) && right.is(Value::List)) {
@@ -104,6 +124,8 @@ Value text::templateBinary(const std::string &sign, const Value &left, const Val
     both.insert(both.end(), right.list().begin(), right.list().end());
     return Value(both);
   }
+  if (left.isSafe() || right.isSafe())
+    failTemplate("'" + sign + "' of a text that is safe is not supported");
   auto isSequence = [](const Value &value) { return value.is(Value::String) || value.is(Value::List); };
   if (sign == "*" && isSequence(left) && right.isInteger())
     return repeat(left, right.integer());
@@ -159,6 +181,8 @@ Value text::templateItem(const Value &value, const Value &key) {
     Value method = templateMethod(value, key.text());
     return method.is(Value::Undefined) ? Value::undefined(lookedFor(value, key.text())) : method;
   }
+  if (value.isSafe())
+    failTemplate("a character of a text that is safe is not supported");
   if (!key.isInteger() || (!value.is(Value::List) && !value.is(Value::String)))
     return Value::undefined(lookedFor(value, key.str()));
   ValueList items = value.iterate();
@@ -170,8 +194,9 @@ Value text::templateItem(const Value &value, const Value &key) {
 
 Value text::templateSlice(const Value &value, const Value &first, const Value &last, const Value &step) {
   refuseUndefined(value);
-  if (!value.is(Value::List) && !value.is(Value::String))
-    failTemplate(std::string(value.typeName()) + " cannot be sliced");
+  if ((!value.is(Value::List) && !value.is(Value::String)) || value.isSafe())
+    failTemplate(value.isSafe() ? "a slice of a text that is safe is not supported"
+                                : std::string(value.typeName()) + " cannot be sliced");
   for (const Value *bound : {&first, &last, &step})
     if (!bound->is(Value::None) && !bound->isInteger())
       failTemplate(std::string("a slice needs integers, got ") + bound->typeName());
@@ -354,6 +379,8 @@ Value text::templateMethod(const Value &value, const std::string &name) {
                                                                          : nullptr;
   if (!methods)
     return Value();
+  if (value.isSafe())
+    failTemplate("the method " + name + " of a text that is safe is not supported");
   if (isUnsupportedMethod(value, name) && !value.member(name))
     failTemplate(std::string("the method ") + value.typeName() + "." + name + " is not supported");
   auto found = methods->find(name);

@@ -202,6 +202,7 @@ true and false or true, not true, none or "fallback", "" or none or 0, 1 and 2
 "con" "cat"
 d["c"]["x"].lower().upper()
 loop is defined, self_ is defined
+("<" | safe) + "<'", "&" + ("<" | safe), ("<" | safe) ~ "<", "<" | safe | length, ("a" | safe) == "a", (d | tojson | safe) ~ "\"", ["<" | safe]
 "a" ~ 1 ~ 2.0 ~ none ~ true ~ [1] ~ missing
 {"a": 1}.items() | list, [[1, 2], [3, 4]] | map("first") | list, [["x", 1]] | map(attribute=1) | list, [{"a": {"b": 7}}] | map(attribute="a.b") | list
 """.strip().splitlines()
@@ -270,6 +271,8 @@ REFUSED = {
     "{{ " + "(" * 400 + "1" + ")" * 400 + " }}": "in each other",
     "{{ 'a' * 1000000000 }}": "too large",
     "{{ 9223372036854775807 + 1 }}": "too large",
+    "{{ ('a' | safe).upper() }}": "of a text that is safe is not supported",
+    "{{ 'a' | safe | trim }}": "the filter trim of a text that is safe is not supported",
     "a\nb\n{{ 1 | batch(2) }}": "line 3",
 }
 
