@@ -238,7 +238,8 @@ with tempfile.TemporaryDirectory() as folder:
     fish = answered("-completion=fish", "complete -c dsopt -n __fish_use_subcommand -a plan -d '", "complete -c dsopt -o zero -l zero -x -a '0 1 2 3' -d '",
                     "complete -c dsopt -o plan -l plan -a 'json ", "complete -c dsopt -o data -l data -r -F -d '", "complete -c dsopt -o quiet -l quiet -d '",
                     "complete -c dsopt -s o -r -F -d '", "the model\\'s outputs on -data").splitlines()
-    check(len(fish) == 9 + len(re.findall(r"^  -", answered("help"), re.M)), f"fish has {len(fish)} lines")
+    words = answered("help").split("words:\n")[1].split("\n\n")[0].splitlines()
+    check(len(fish) == len(words) + len(re.findall(r"^  -", answered("help"), re.M)), f"fish has {len(fish)} lines")
     for line in fish:  # each with its quotes closed
         check(re.fullmatch(r"complete -c dsopt( -[lonsa] [\w-]+| -[xrF]| -[ad] '([^'\\]|\\['\\])*')+", line), f"fish has {line}")
     answered("help completion", "-completion=bash|zsh|fish")
