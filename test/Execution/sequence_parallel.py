@@ -22,7 +22,7 @@ def same(title, runs, base):
 
 def transformer():
     """Reduction shards count data-parallel ranks where sequence shards lie on several."""
-    grids = ["-sp=1", "-sp=2", "-sp=4", "-sp=2 -zero=1", "-sp=2 -zero=2", "-sp=2 -zero=3", "-sp=4 -zero=3 -pp=2", "-sp=2 -recompute=full"]
+    grids = ["-sp=1", "-sp=2", "-sp=4", "-sp=4 -sp-method=ulysses*2 -zero=3", "-sp=2 -zero=1", "-sp=2 -zero=2", "-sp=2 -zero=3", "-sp=4 -zero=3 -pp=2", "-sp=2 -recompute=full"]
     run = same("gpt2-tiny, Q = 4", grids, [*SHARDS, "-micro-batches=4"])
     one = train(dsopt, "gpt2-tiny", *STEP, "-micro-batches=4")
     check(relative(run.losses, one.losses) < 1e-5 and run.hash != one.hash, f"4 sequence shards: {run.losses}, one: {one.losses}")
@@ -30,9 +30,11 @@ def transformer():
              "-dp=2 -sp=2 -zero=3 -gather-window=2 -offload-params=cpu -offload-optimizer=cpu"]
     same("gpt2-tiny, Q = 4, V = 2", grids, [*SHARDS, "-global-batch=8", "-reduction-shards=2"])
     for precision in ("bf16", "fp16"):
-        same(f"gpt2-tiny, Q = 4, V = 2, {precision}", ["-sp=1", "-dp=2 -sp=2 -zero=3", "-dp=2 -sp=4 -sp-method=ring", "-dp=2 -sp=2 -sp-method=ring"],
+        same(f"gpt2-tiny, Q = 4, V = 2, {precision}", ["-sp=1", "-dp=2 -sp=2 -zero=3", "-dp=2 -sp=4 -sp-method=ring", "-dp=2 -sp=2 -sp-method=ring", "-dp=2 -sp=4 -sp-method=ulysses*2"],
              [*SHARDS, "-global-batch=8", "-reduction-shards=2", f"-precision={precision}"])
-    same("gpt2-tiny, Q = 4, T = 2", ["-sp=1", "-tp=2", "-sp=2 -tp=2 -zero=3", "-sp=4 -zero=1"], [*SHARDS, "-tensor-shards=2", "-micro-batches=2"])
+    same("gpt2-tiny, Q = 4, T = 2", ["-sp=1", "-tp=2", "-sp=2 -tp=2 -zero=3", "-sp=4 -zero=1", "-sp=4 -tp=2 -sp-method=ulysses*2"], [*SHARDS, "-tensor-shards=2", "-micro-batches=2"])
+    same("gpt2-tiny, Q = 8", ["-sp=1", "-sp=8 -sp-method=ring", "-sp=8 -sp-method=ulysses*2", "-sp=8 -sp-method=ulysses*4", "-sp=4 -sp-method=ulysses*2", "-sp=4", "-sp=2 -sp-method=ring"],
+         ["-sequence-shards=8", *STEP, "-micro-batches=2"])
 
 
 def others():
@@ -109,6 +111,8 @@ def planned():
 # Each in one line.
 REFUSED = (
     ("-sp=2 -sequence-shards=3", "-sequence-shards=3 over -sp=2: expected -sp times a power of two"),
+    ("-sp=4 -sp-method=ulysses*3", "-sp-method=ulysses*3 with -sp=4: expected a divisor of -sp"),
+    ("-sp=4 -sp-method=ulysses*0", "option -sp-method: expected one of auto|ulysses|ulysses*N|ring, got 'ulysses*0'"),
     ("-sp=2 -sequence-shards=6", "-sequence-shards=6 over -sp=2: expected -sp times a power of two"),
     ("-sp=2 -reduction-shards=2 -micro-batches=2", "-reduction-shards=2 with -dp=1 and -sp=2: expected as many as -dp where -sp is above 1"),
     ("-sp=3 -dp=2", "-sp=3 with -dp=2: expected a power of two where -dp is above 1"),

@@ -372,6 +372,7 @@ void SequenceWriter::write() {
     }
     setBlocks(before, op, block);
   }
+  keepChoices();
   for (Operation *op : llvm::reverse(gone))
     op->erase();
 }

@@ -2,6 +2,8 @@
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=4 ranks=1 method=ring" | FileCheck %s --check-prefix=ALONE
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=ulysses" | FileCheck %s --check-prefix=HEADS
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=2 ranks=2 method=ulysses" 2>&1 | FileCheck %s --check-prefix=SAYS
+// RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=4 ranks=4 method=ulysses*2" | FileCheck %s --check-prefix=BOTH
+// RUN: not dsopt-opt %s -split-input-file "-cut-sequence=shards=4 ranks=4 method=ulysses*3" 2>&1 | FileCheck %s --check-prefix=REFUSED
 // RUN: dsopt-opt %s -split-input-file "-cut-sequence=shards=1" | FileCheck %s --check-prefix=WHOLE
 
 // Rows of queries stay with a rank, and so do keys, which go along the ring. Inputs are taken in slices, whole
@@ -13,27 +15,35 @@
 // CHECK: [[X:%.*]] = graph.gather %arg0, {{.*}}{axis = 2 : i64, graph.block = 0 : i64} : (tensor<1x2x8x4xf32>, tensor<4xi32>) -> tensor<1x2x4x4xf32>
 // CHECK: [[W:%.*]] = dist.shared {{.*}} over [] {exact, graph.block = 0 : i64} : tensor<4xf32> 1
 // CHECK: [[Q:%.*]] = graph.mul [[X]], [[W]] {{.*}}-> tensor<1x2x4x4xf32>
-// CHECK: dist.attention [[Q]], [[Q]], [[Q]] over [sp] {begin = 0 : i64, causal, graph.block = 0 : i64, {{.*}}pairs = 2 : i64, {{.*}}scale = 5.000000e-01 : f64, shards = 2 : i64}
+// CHECK: dist.attention [[Q]], [[Q]], [[Q]] over [sp] {begin = 0 : i64, causal, entries = 1 : i64, graph.block = 0 : i64, {{.*}}pairs = 2 : i64, {{.*}}scale = 5.000000e-01 : f64, shards = 2 : i64}
 // CHECK: [[P:%.*]] = graph.reduce_sum {{.*}}(tensor<1x2x4x4xf32>) -> tensor<f32>
 // CHECK: dist.all_reduce [[P]] over [sp]
 
 // Four shards of one rank meet there.
 // ALONE-LABEL: module @attention
-// ALONE: dist.attention {{.*}} over [] {{.*}}shards = 4 : i64} : (tensor<1x2x2x4xf32>, tensor<1x2x2x4xf32>, 
+// ALONE: dist.attention {{.*}} over [] {{.*}}entries = 4 : i64, {{.*}}shards = 4 : i64} : (tensor<4x2x2x4xf32>, tensor<4x2x2x4xf32>, 
 // ALONE: graph.tree_add
 // ALONE: graph.tree_add
 // ALONE: graph.tree_add
 // ALONE-NOT: over [sp]
 
 // One of two heads, and all positions: shards are batch entries.
-// HEADS-LABEL: module @attention
+// HEADS-LABEL: module @attention attributes {{.*}}graph.sequence_groups = [{attentions = 1 : i64, elements = array<i64: 128, 256>, group = 2 : i64, groups = array<i64: 2, 1>, picoseconds =
 // HEADS: dist.all_to_all {{.*}} over [sp] {graph.block = 0 : i64} : tensor<8x1x1x4xf32>
-// HEADS: dist.attention {{.*}} over [] {begin = 0 : i64, causal, entries, graph.block = 0 : i64, {{.*}}pairs = 2 : i64, {{.*}}shards = 2 : i64} : (tensor<2x1x4x4xf32>, tensor<2x1x4x4xf32>, tensor<2x1x4x4xf32>)
+// HEADS: dist.attention {{.*}} over [] {begin = 0 : i64, causal, entries = 2 : i64, graph.block = 0 : i64, {{.*}}pairs = 2 : i64, {{.*}}shards = 2 : i64} : (tensor<2x1x4x4xf32>, tensor<2x1x4x4xf32>, tensor<2x1x4x4xf32>)
 // HEADS: dist.all_to_all {{.*}} over [sp] {graph.block = 0 : i64} : tensor<8x1x1x4xf32>
 // HEADS-NOT: all_gather
 // HEADS-LABEL: module @shifted
 
-// SAYS: warning: has 1 heads, which 2 sequence shards do not divide: keys and values go along a ring, whatever -sp-method=ulysses asks for
+// SAYS: warning: has 1 heads and 1 of keys and values, which groups of 2 ranks do not divide: they are groups of 1, whatever -sp-method=ulysses asks for
+
+// Two of four ranks exchange heads, and groups are a ring.
+// BOTH-LABEL: module @attention
+// BOTH: dist.all_to_all {{.*}} over [sp inner 2] {graph.block = 0 : i64} : tensor<4x1x1x4xf32>
+// BOTH: dist.attention {{.*}} over [sp outer 2] {begin = 0 : i64, causal, entries = 2 : i64, graph.block = 0 : i64, {{.*}}pairs = 2 : i64, {{.*}}shards = 4 : i64} : (tensor<2x1x2x4xf32>, tensor<2x1x2x4xf32>, tensor<2x1x2x4xf32>)
+// BOTH: dist.all_to_all {{.*}} over [sp inner 2] {graph.block = 0 : i64} : tensor<4x1x1x4xf32>
+
+// REFUSED: error: -sp-method=ulysses*3 with -sp=4: expected a divisor of -sp
 
 // WHOLE-LABEL: module @attention
 // WHOLE-NOT: dist.
