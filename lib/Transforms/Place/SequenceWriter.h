@@ -64,6 +64,8 @@ private:
   void writeCut(mlir::Operation *op);
   void writeSum(mlir::Operation *op, llvm::ArrayRef<Shards> operands);
   void writeTaken(graph::SliceOp op);
+  Shards gatherEnds(mlir::Value value, TimeCut cut, SequenceHalo halo);
+  void writeWindows(graph::WindowsOp op);
   void writeScattered(mlir::Operation *op);
   bool canMeet(mlir::Operation *op) const;
   void writeMet(mlir::Operation *op);

@@ -105,3 +105,32 @@ module @row {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// A window of three positions, the last of which is the row's: each shard reads two rows of the one before, which are
+// gathered with those of all others; the first one has nothing before it.
+// CHECK-LABEL: module @windows
+// CHECK: [[A:%.*]], %{{.*}} = dist.attention
+// CHECK: [[E:%.*]] = graph.slice [[A]] {{.*}}sizes = array<i64: 1, 1, 2, 2>, starts = array<i64: 0, 0, 2, 0>
+// CHECK: [[R:%.*]] = graph.reshape [[E]]
+// CHECK: [[G:%.*]] = dist.all_gather [[R]] over [sp] {{.*}}: tensor<2x2xf32> to tensor<4x2xf32>
+// CHECK: [[F:%.*]] = graph.reshape [[G]] {{.*}}-> tensor<1x1x4x2xf32>
+// CHECK: [[S:%.*]] = dist.shared [[F]] over [] {graph.block = 0 : i64} : tensor<1x1x4x2xf32> 1
+// CHECK: graph.constant {{.*}}dense<[-2, -1]>
+// CHECK: [[B:%.*]] = graph.gather [[S]], {{.*}}{axis = 2 : i64
+// CHECK: [[V:%.*]] = graph.constant {{.*}}dense<5.000000e-01>
+// CHECK: [[N:%.*]] = graph.where {{%.*}}, [[B]], [[V]]
+// CHECK: [[J:%.*]] = graph.concat [[N]], [[A]] {axis = 2 : i64, graph.block = 0 : i64} : (tensor<1x1x2x2xf32>, tensor<1x1x4x2xf32>) -> tensor<1x1x6x2xf32>
+// CHECK: graph.windows [[J]] {axis = 2 : i64, counts = array<i64: 4>, {{.*}}lows = array<i64: 0>, {{.*}}-> tensor<1x1x4x3x2xf32>
+module @windows {
+  graph.parameter @w : tensor<2xf32> from "m" at 0 bytes 8
+  func.func @forward(%x: tensor<1x1x8x2xf32>) -> tensor<f32> {
+    %w = graph.read @w {graph.block = 0 : i64} : tensor<2xf32>
+    %q = graph.mul %x, %w {graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<2xf32>) -> tensor<1x1x8x2xf32>
+    %a, %l = graph.attention %q, %q, %q {scale = 0.5 : f64, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>, tensor<1x1x8x2xf32>) -> (tensor<1x1x8x2xf32>, tensor<1x1x8xf32>)
+    %p = graph.windows %a {axis = 2, counts = array<i64: 8>, kernel = array<i64: 3>, strides = array<i64: 1>, dilations = array<i64: 1>, lows = array<i64: 2>, value = 0.5 : f32, graph.block = 0 : i64} : (tensor<1x1x8x2xf32>) -> tensor<1x1x8x3x2xf32>
+    %loss = graph.reduce_sum %p {axes = array<i64: 0, 1, 2, 3, 4>, graph.block = 0 : i64} : (tensor<1x1x8x3x2xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
