@@ -169,11 +169,22 @@ def local_rows(lines, at):
 
 
 def one_off(lines, at):
-    """The places in a shard, each the next one's."""
-    numbers = re.search(r"dense<\[([\d, ]+)\]>", lines[at])[1].split(", ")
-    if ALIKE in lines[at + 2]:
-        return None
-    return replaced(lines, at, lines[at].replace(", ".join(numbers), ", ".join([*numbers[1:], numbers[0]])))
+    """The places in a shard, each the next one's; of a mask's columns, which may be alike inside of one, those of the next shard."""
+    value, listed = re.search(r"(%\S+) = .*dense<\[([\d, ]+)\]>", lines[at]).groups()
+    numbers, own = listed.split(", "), lines[at + 1 : end_of_function(lines, at)]
+    others = [*numbers[1:], numbers[0]]
+    for line in own:
+        reader = re.match(rf"^ +({VALUE})(?::\d+)? = graph\.kernel @\w+\((.*?{re.escape(value)}\b.*?)\) : ", line)
+        if not reader:
+            continue
+        place = reader[2].split(", ").index(value) - 1
+        made = re.compile(re.escape(reader[1]) + (rf"#{place}" if "#" not in reader[1] and f"{reader[1]}:" in line else "") + r"[,)]")
+        read = [line for line in own if made.search(line)]
+        if any(ALIKE in line for line in read):
+            return None
+        if any("tensor<2x1x" in line for line in read):
+            others = [str(int(one) + len(numbers)) for one in numbers]
+    return replaced(lines, at, lines[at].replace(", ".join(numbers), ", ".join(others)))
 
 
 def counted_here(lines, at):

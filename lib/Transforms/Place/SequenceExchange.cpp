@@ -142,8 +142,9 @@ SequenceWriter::Shards SequenceWriter::masksOf(Operation *op, const HeadGroups &
     if (isAlone)
       return sliced(from, dim, number % shards * size, size);
     Value places = placesOfShard(builder, loc, place, range(number * size, size), groups.entries * size);
-    places = graph::RemOp::create(builder, loc, places,
-                                  graph::scalarConstant(builder, loc, builder.getI32Type(), shards * size));
+    if (number >= groups.entries)
+      places = graph::RemOp::create(builder, loc, places,
+                                    graph::scalarConstant(builder, loc, builder.getI32Type(), shards * size));
     return take(from, dim, places);
   };
   Shards ofRows, masks;
