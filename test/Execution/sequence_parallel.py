@@ -9,6 +9,10 @@ import re
 import sys
 import tempfile
 
+import numpy as np
+from onnx import TensorProto, helper
+
+from own_models import Nodes, save
 from runs import MPIRUN, check, execute, model, refused, relative, same_bits, train
 
 dsopt = sys.argv[1]
@@ -105,7 +109,28 @@ def planned():
         kinds = {one["kind"] for one in whole["sharding"]["collectives"] if one["axes"] == ["sp"]}
         check(kinds in ({"all_gather", "reduce_scatter", "all_reduce"}, {"all_to_all", "all_reduce"}), f"{words}: {kinds}")
         check(f"sequence shards  {layout['sp']} over {layout['sp']} ranks" in text, f"{words}: {text}")
+    # More ranks than the 4 heads: groups as large as these allow, which send and wait least.
+    (chosen,) = json.loads(execute([dsopt, path, "-sp=8", "-plan=json"]).stdout)["sharding"]["attention"]
+    times = {one["group"]: one["ms"] for one in chosen["choices"]}
+    check((chosen["attentions"], chosen["group"], chosen["ring"]) == (4, 4, 2) and list(times) == [4, 2, 1] and times[4] == min(times.values()), f"8 ranks of 4 heads: {chosen}")
+    text = execute([dsopt, path, "-sp=8", "-plan=sharding"]).stdout
+    check(re.search(r"^ +4 +4 +2 +\d+ +[\d.]+  chosen$", text, re.M), f"8 ranks of 4 heads: {text}")
     print("planned: what is sent", flush=True)
+
+
+def long_step():
+    """More flops than 64 bits hold, of all ranks together."""
+    nodes, rows, width = Nodes(seed=1), 1 << 20, 4096
+    x = nodes.make("Mul", "x", nodes.parameter("w", np.ones(width)))
+    y = nodes.make("Attention", x, x, x, is_causal=1, q_num_heads=1, kv_num_heads=1)
+    nodes.nodes.append(helper.make_node("ReduceMean", [nodes.make("Mul", y, y)], ["loss"], keepdims=0))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "long.onnx")
+        save(path, nodes.nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, rows, width])], nodes.initializers, 23)
+        steps = json.loads(execute([dsopt, path, "-sp=2", "-micro-batches=400", "-plan=json"]).stdout)["flops_per_step"]
+    # Of causal products half: two forward, five backward.
+    flops = 400 * 7 * rows * rows * width
+    check(flops > 1 << 63 and abs(steps / flops - 1) < 1e-3, f"a step of {flops:.3e} flops is said to have {steps}")
 
 
 # Each in one line.
@@ -130,4 +155,5 @@ norms()
 resumed()
 forward_alone()
 planned()
+long_step()
 refused(dsopt, "gpt2-tiny", REFUSED)
