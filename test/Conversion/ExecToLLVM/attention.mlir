@@ -76,9 +76,9 @@ func.func private @block0.F(%q: memref<1x4x2x4xbf16>, %k: memref<1x2x2x4xbf16>, 
 
 // -----
 
-// Of rows of several sequences: slots, heads, rows, positions, sizes; heads of keys; strides of the rows, and the mask's.
+// Of rows of several sequences: slots, heads, rows, positions, sizes; one shard of entries; heads of keys; strides of the rows, and the mask's.
 // CHECK-LABEL: llvm.mlir.global external constant @cached_attention.0
-// CHECK-SAME: dense<[3, 4, 5, 7, 16, 8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 4,
+// CHECK-SAME: dense<[3, 4, 5, 7, 16, 8, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 4,
 // CHECK: llvm.call @dsopt_rt_cached_attention(
 func.func private @block0.E(%q: memref<1x4x5x16xf32, strided<[640, 16, 64, 1]>>, %k: memref<1x2x5x16xf32>, %v: memref<1x2x5x8xf32>, %rows: memref<5xi64>, %m: memref<1x1x5x7xf32>, %ks: memref<3x2x7x16xf32>, %vs: memref<3x2x7x8xf32>, %r: memref<1x4x5x8xf32>, %w: memref<4000000xi8>)
     attributes {exec.segment} {
