@@ -32,6 +32,8 @@ def type_of(kind, form):
         return TYPES[kind]
     words = [word for word in form.split("|") if not word.startswith("!")]
     choices = "int" if words[0].isdigit() else "Literal[" + ", ".join(f'"{word}"' for word in words) + "]"
+    if any(word.endswith("*N") for word in words):
+        choices = "str"
     return f"Union[bool, {choices}]" if kind == "FlagOrChoice" else choices
 
 

@@ -91,6 +91,14 @@ static SmallVector<StringRef> wordsOf(const Row &row) {
   return words;
 }
 
+/// Whether a value is a word of a choice; `*N` of a word stands for a number of 1 or more.
+static bool isWord(StringRef word, StringRef value) {
+  int64_t number;
+  return word.consume_back("*N") ? value.consume_front(word) && value.consume_front("*") &&
+                                       !value.getAsInteger(10, number) && number >= 1
+                                 : word == value;
+}
+
 /// What is wrong with the value of an option: what was expected; empty if nothing is.
 static std::string expectedOf(const Row &row, Attribute value) {
   auto expects = [&](const AttributeKind &kind) { return kind.holds(value) ? "" : kind.expected.str(); };
@@ -99,7 +107,9 @@ static std::string expectedOf(const Row &row, Attribute value) {
     bool numbers = llvm::all_of(words, [](StringRef word) { return llvm::all_of(word, llvm::isDigit); });
     if (numbers ? kCountKind.holds(value) &&
                       llvm::is_contained(words, std::to_string(cast<IntegerAttr>(value).getInt()))
-                : isa<StringAttr>(value) && llvm::is_contained(words, cast<StringAttr>(value).getValue()))
+                : isa<StringAttr>(value) && llvm::any_of(words, [&](StringRef word) {
+                    return isWord(word, cast<StringAttr>(value));
+                  }))
       return "";
     return (numbers ? "an i64, one of " : "a string, one of ") + llvm::join(words, ", ");
   }

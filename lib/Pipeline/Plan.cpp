@@ -245,7 +245,9 @@ static void printJson(const Plan &plan, llvm::raw_ostream &out) {
       json.attributeEnd();
     }
     json.attribute("bubble", plan.bubble);
-    json.attribute("flops_per_step", (int64_t)plan.flops);
+    // More than a double holds exactly may be more than 64 bits do.
+    json.attribute("flops_per_step", plan.flops < 9e15 ? llvm::json::Value((int64_t)plan.flops)
+                                                       : llvm::json::Value(plan.flops));
     json.attribute("predicted_step_ms", plan.milliseconds);
     json.attribute("predicted_exposed_ms", plan.exposed);
     if (plan.local.interval)

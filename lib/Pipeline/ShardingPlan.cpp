@@ -169,6 +169,20 @@ static std::vector<ShardingPlan::Collectives> collectivesOf(ModuleOp module) {
   return all;
 }
 
+static std::vector<ShardingPlan::Attention> attentionOf(ModuleOp module) {
+  std::vector<ShardingPlan::Attention> all;
+  if (auto kept = module->getAttrOfType<ArrayAttr>(graph::kSequenceGroupsAttr))
+    for (auto one : kept.getAsRange<DictionaryAttr>()) {
+      auto count = [&](StringRef name) { return one.getAs<IntegerAttr>(name).getInt(); };
+      auto list = [&](StringRef name) {
+        return SmallVector<int64_t>(one.getAs<DenseI64ArrayAttr>(name).asArrayRef());
+      };
+      all.push_back(
+          {count("attentions"), count("group"), list("groups"), list("elements"), list("picoseconds")});
+    }
+  return all;
+}
+
 std::optional<ShardingPlan> dsopt::collectSharding(ModuleOp module) {
   ShardingPlan plan;
   Grid grid = dist::getGrid(module);
@@ -180,6 +194,7 @@ std::optional<ShardingPlan> dsopt::collectSharding(ModuleOp module) {
     return std::nullopt;
   plan.parameters = placedParameters(module);
   plan.collectives = collectivesOf(module);
+  plan.attention = attentionOf(module);
   auto milliseconds = [&](StringRef name, std::optional<double> &value) {
     if (auto picoseconds = module->getAttrOfType<IntegerAttr>(name))
       value = picoseconds.getInt() / 1e9 * options::micro_batches(module).value_or(1);
@@ -224,6 +239,23 @@ void dsopt::writeSharding(const ShardingPlan &plan, llvm::json::OStream &json) {
           json.attribute("reason", one.reason);
         });
     });
+    if (!plan.attention.empty())
+      json.attributeArray("attention", [&] {
+        for (const ShardingPlan::Attention &one : plan.attention)
+          json.object([&] {
+            json.attribute("attentions", one.attentions);
+            json.attribute("group", one.group);
+            json.attribute("ring", plan.sequenceRanks / one.group);
+            json.attributeArray("choices", [&] {
+              for (auto [group, elements, time] : llvm::zip_equal(one.groups, one.elements, one.picoseconds))
+                json.object([&, group = group, elements = elements, time = time] {
+                  json.attribute("group", group);
+                  json.attribute("elements", elements);
+                  json.attribute("ms", time / 1e9);
+                });
+            });
+          });
+      });
     if (plan.cost && plan.bound) {
       json.attribute("cost_ms", *plan.cost);
       json.attribute("bound_ms", *plan.bound);
@@ -270,6 +302,18 @@ static void printTraffic(const ShardingPlan &plan, llvm::raw_ostream &out) {
     out << llvm::formatv("a rank sends {0} bytes along {1} in a step\n", sent, axes);
 }
 
+/// How many ranks exchange heads, and what else could be.
+static void printAttention(const ShardingPlan &plan, llvm::raw_ostream &out) {
+  if (plan.attention.empty())
+    return;
+  out << "\nattention  heads over  ring of  elements a rank sends     ms\n";
+  for (const ShardingPlan::Attention &one : plan.attention)
+    for (auto [group, elements, time] : llvm::zip_equal(one.groups, one.elements, one.picoseconds))
+      out << llvm::formatv("{0,9}  {1,10}  {2,7}  {3,21}  {4,5:F3}{5}\n", one.attentions, group,
+                           plan.sequenceRanks / group, elements, time / 1e9,
+                           group == one.group ? "  chosen" : "");
+}
+
 void dsopt::printSharding(ModuleOp module, llvm::raw_ostream &out) {
   std::optional<ShardingPlan> plan = collectSharding(module);
   if (!plan) {
@@ -288,6 +332,7 @@ void dsopt::printSharding(ModuleOp module, llvm::raw_ostream &out) {
     printParameters(*plan, out);
   }
   printTraffic(*plan, out);
+  printAttention(*plan, out);
   if (!plan->cost || !plan->bound)
     return;
   double gap = *plan->bound > 0 ? 100 * (*plan->cost / *plan->bound - 1) : 0;

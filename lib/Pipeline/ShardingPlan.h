@@ -37,10 +37,17 @@ struct ShardingPlan {
     llvm::StringRef reason;
   };
 
+  /// How attention that is alike sees all positions: `group` ranks of a sequence exchange heads.
+  struct Attention {
+    int64_t attentions = 0, group = 1;
+    llvm::SmallVector<int64_t> groups, elements, picoseconds; ///< what could be, sent by a rank and taken
+  };
+
   int64_t shards = 1, ranks = 1;                 ///< over tp
   int64_t sequenceShards = 1, sequenceRanks = 1; ///< over sp
   std::vector<Parameter> parameters;
   std::vector<Collectives> collectives; ///< in order of blocks
+  std::vector<Attention> attention;
   /// What a step is taken for by the choice of cuts, in milliseconds, and what no choice is below; none where
   /// nobody chose.
   std::optional<double> cost, bound;

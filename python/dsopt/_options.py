@@ -49,9 +49,9 @@ class Options(TypedDict, total=False):
     """sequence shards that activations are cut in (default: -sp); programs of equal Q train with the same bits at
     every -sp"""
 
-    sp_method: Literal["auto", "ulysses", "ring"]
-    """how attention sees all positions: heads are exchanged for positions, or keys and values go along a ring; the
-    bits are the same (default: auto)"""
+    sp_method: str
+    """how attention sees all positions: heads are exchanged for positions, or keys and values go along a ring;
+    ulysses*N: heads in groups of N ranks, and a ring of these; the bits are the same (default: auto)"""
 
     shard: Union[str, List[str], Mapping[str, Any]]
     """parameters that tensor shards cut along this dimension, or leave whole, whatever the compiler would choose"""

@@ -244,7 +244,7 @@ def one(name, dynamo, opset):
         ranks = run(folder, path, data, "-zero=3", "-dp=2", f"-pp={stages}", "-micro-batches=1", "-steps=4", *options)
         check(alone.hash == ranks.hash and alone.loss_text == ranks.loss_text, f"{name}: other bits with 4 ranks")
         if name in SEQUENCES:
-            layouts = ("-sp=1", "-sp=2 -sp-method=ulysses", "-sp=4 -sp-method=ring -zero=3", "-sp=2 -pp=2 -zero=3")
+            layouts = ("-sp=1", "-sp=2 -sp-method=ulysses", "-sp=4 -sp-method=ring -zero=3", "-sp=4 -sp-method=ulysses*2", "-sp=2 -pp=2 -zero=3")
             cut = [run(folder, path, data, f"-lr={rate}", "-micro-batches=1", "-sequence-shards=4", *words.split()) for words in layouts]
             check(relative(cut[0].losses[:1], expected[:1]) < 1e-5 and relative(cut[0].losses, expected) < 1e-3, f"{name}, sequence shards: {cut[0].losses}, PyTorch {expected}")
             check(len({(one.hash, *one.loss_text) for one in cut}) == 1, f"{name}, sequence shards: {[one.loss_text for one in cut]}")

@@ -109,11 +109,11 @@ def earlier_value(lines, at, operand, type):
     return None
 
 
-def is_doubled(collective, over, name="all_reduce"):
+def is_doubled(collective):
     def double(lines, at):
-        result, _, type = collective.match(lines[at]).group(1, 2, 3)
-        lines = uses_renamed(lines, at + 1, result, "%twice")
-        return replaced(lines, at, lines[at], f"    %twice = dist.{name} {result} over [{over}] : {type}")
+        result, operand = collective.match(lines[at]).group(1, 2)
+        again = lines[at].replace(f"{result} = ", "%twice = ").replace(f"{operand} over", f"{result} over")
+        return replaced(uses_renamed(lines, at + 1, result, "%twice"), at, lines[at], again)
 
     return double
 

@@ -46,9 +46,30 @@ def mixing(folder, name, mix):
     return path
 
 
-def convolved(nodes, y):
-    weight = nodes.parameter("kernel", nodes.random.standard_normal((WIDTH, WIDTH, 3)) / 5)
-    return nodes.make("Conv", nodes.make("Transpose", y, perm=[0, 2, 1]), weight, pads=[1, 1])
+def convolved(pads, kernel, group=1, dilation=1, stride=1):
+    """A convolution along time."""
+
+    def mix(nodes, y):
+        weight, bias = nodes.parameter("kernel", nodes.random.standard_normal((WIDTH, WIDTH // group, kernel)) / 5), nodes.parameter("bias", nodes.random.standard_normal(WIDTH))
+        return nodes.make("Conv", nodes.make("Transpose", y, perm=[0, 2, 1]), weight, bias, pads=pads, group=group, dilations=[dilation], strides=[stride])
+
+    return mix
+
+
+def left_out(begin, end):
+    """A causal convolution that is filled up on both sides, and some of its rows."""
+
+    def mix(nodes, y):
+        y = nodes.make("Sigmoid", convolved([2, 2], 3, WIDTH)(nodes, y))
+        return nodes.make("Slice", y, *(nodes.constant([one], np.int64) for one in (begin, end, 2)))
+
+    return mix
+
+
+# What reads rows of the shards beside; with 4 shards of 2 rows.
+CONVOLVED = {"centred": convolved([1, 1], 3), "causal": convolved([2, 0], 3, WIDTH), "dilated": convolved([2, 0], 2, 2, dilation=2), "forward": convolved([0, 1], 2), "of one row": convolved([0, 0], 1),
+             "of fewer positions": convolved([0, 0], 3), "cut off": left_out(0, LENGTH), "cut off, from the second": left_out(1, LENGTH)}
+NOT_CONVOLVED = {"wider than shards": convolved([3, 3], 7), "every second": convolved([1, 1], 3, stride=2), "all of more positions": left_out(0, LENGTH + 2), "positions behind the last": left_out(2, LENGTH + 2)}
 
 
 def recurrent(nodes, y):
@@ -90,7 +111,10 @@ with tempfile.TemporaryDirectory() as folder:
         refused(name, [dsopt, path, "-run", f"-data={own}", "-sp=2"], "has no attention, whose rows sequence shards (-sp, -sequence-shards) would be of")
     x = os.path.join(folder, "x.npz")
     np.savez(x, x=np.random.default_rng(0).standard_normal((6, ROWS, LENGTH, WIDTH)).astype(np.float32))
-    refused("a convolution", [dsopt, mixing(folder, "convolved", convolved), "-run", f"-data={x}", "-sp=2"], "mixes positions, and says no rule by which sequence shards (-sp, -sequence-shards) could")
+    for name, mix in NOT_CONVOLVED.items():
+        refused(name, [dsopt, mixing(folder, "convolved", mix), "-run", f"-data={x}", "-sp=2", "-sequence-shards=4"], "mixes positions, and says no rule by which sequence shards (-sp, -sequence-shards) could")
+    for name, mix in CONVOLVED.items():
+        same_bits(folder, name, mixing(folder, "convolved", mix), x)
     for mix in (recurrent, mixed_by_weights, summed_up, sorted_rows):
         same_bits(folder, mix.__name__, mixing(folder, mix.__name__, mix), x)
     # Lengths that shards do not divide.

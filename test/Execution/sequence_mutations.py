@@ -18,12 +18,17 @@ MODULES = [
     ("bert-tiny", "-sp=2 -sp-method=ring -tp=2"), ("bert-tiny", "-sp=4 -sp-method=ulysses"), ("bert-tiny", "-sp=2 -sp-method=ulysses -dp=2 -zero=3"), ("bert-tiny", "-sp=4 -sp-method=ring -zero=3"),
     # Without a rule that hides how large gradients are.
     ("grouped", "-sp=2 -sp-method=ring -tp=2 -zero=3 -optimizer=sgd"), ("grouped", "-sp=2 -sp-method=ulysses -dp=2 -zero=3 -optimizer=sgd"), ("grouped", "-sp=4 -sp-method=ulysses -optimizer=sgd"),
+    ("gpt2-tiny", "-sp=4 -sp-method=ulysses*2 -zero=3"), ("bert-tiny", "-sp=4 -sp-method=ulysses*2"), ("grouped", "-sp=4 -sp-method=ulysses*2 -optimizer=sgd"),
     ("dropped", "-sp=4 -optimizer=sgd"), ("long", "-sp=2 -sp-method=ulysses -optimizer=sgd"),
 ]
 
 
+# The axis, or neighbours that exchange heads and the ring of these.
+OVER = r"over \[sp(?: (?:inner|outer) \d+)?\]"
+
+
 def exchange(*names):
-    return re.compile(rf"^ +(%\S+) = dist\.(?:{'|'.join(names)}) (%\S+) over \[sp\] : (\S+)(?: to (\S+))?$")
+    return re.compile(rf"^ +(%\S+) = dist\.(?:{'|'.join(names)}) (%\S+) {OVER} : (\S+)(?: to (\S+))?$")
 
 
 SUM, SWAP, HOP, BOTH, GATHER, SCATTER = (exchange(*names) for names in (["all_reduce"], ["all_to_all"], ["shift"], ["all_reduce", "all_to_all"], ["all_gather"], ["reduce_scatter"]))
@@ -131,6 +136,11 @@ def other_order(lines, at):
     return with_kernel(lines, before, before, turned(before, own))
 
 
+def swapped(lines, at):
+    """Who exchanges heads are a ring, and the other way round."""
+    return replaced(lines, at, re.sub("inner|outer", lambda part: "outer" if part[0] == "inner" else "inner", lines[at]))
+
+
 def summed_before(lines, at):
     """What is added and scattered was added before: each row counts once for each rank."""
     _, operand, before, _ = SCATTER.match(lines[at]).groups()
@@ -159,11 +169,22 @@ def local_rows(lines, at):
 
 
 def one_off(lines, at):
-    """The places in a shard, each the next one's."""
-    numbers = re.search(r"dense<\[([\d, ]+)\]>", lines[at])[1].split(", ")
-    if ALIKE in lines[at + 2]:
-        return None
-    return replaced(lines, at, lines[at].replace(", ".join(numbers), ", ".join([*numbers[1:], numbers[0]])))
+    """The places in a shard, each the next one's; of a mask's columns, which may be alike inside of one, those of the next shard."""
+    value, listed = re.search(r"(%\S+) = .*dense<\[([\d, ]+)\]>", lines[at]).groups()
+    numbers, own = listed.split(", "), lines[at + 1 : end_of_function(lines, at)]
+    others = [*numbers[1:], numbers[0]]
+    for line in own:
+        reader = re.match(rf"^ +({VALUE})(?::\d+)? = graph\.kernel @\w+\((.*?{re.escape(value)}\b.*?)\) : ", line)
+        if not reader:
+            continue
+        place = reader[2].split(", ").index(value) - 1
+        made = re.compile(re.escape(reader[1]) + (rf"#{place}" if "#" not in reader[1] and f"{reader[1]}:" in line else "") + r"[,)]")
+        read = [line for line in own if made.search(line)]
+        if any(ALIKE in line for line in read):
+            return None
+        if any("tensor<2x1x" in line for line in read):
+            others = [str(int(one) + len(numbers)) for one in numbers]
+    return replaced(lines, at, lines[at].replace(", ".join(numbers), ", ".join(others)))
 
 
 def counted_here(lines, at):
@@ -212,13 +233,16 @@ WHOLE = re.escape(f"dense<{LENGTH:e}> : tensor<f32>")
 JOINED = re.compile(rf"graph\.concat ({VALUE}), ({VALUE})((?:, {VALUE})*)(?= )")
 ADDENDS = re.compile(rf"graph\.tree_add ({VALUE}), {VALUE}((?:, {VALUE})*)(?= )")
 KINDS = [
-    ("not exchanged", BOTH, is_drop(BOTH)), ("summed twice", SUM, is_doubled(SUM, "sp")), ("exchanged twice", SWAP, is_doubled(SWAP, "sp", "all_to_all")), ("a hop too few", HOP, is_drop(HOP)), ("a hop too many", HOP, is_doubled(HOP, "sp", "shift")), ("summed before", SCATTER, summed_before),
+    ("not exchanged", BOTH, is_drop(BOTH)), ("summed twice", SUM, is_doubled(SUM)), ("exchanged twice", SWAP, is_doubled(SWAP)), ("a hop too few", HOP, is_drop(HOP)), ("a hop too many", HOP, is_doubled(HOP)), ("summed before", SCATTER, summed_before),
     ("own rows for all", GATHER, own_rows_alone), ("the first rows, not summed", SCATTER, own_rows_alone), ("another rank's rows", exchange("all_gather", "all_to_all", "reduce_scatter"), other_order),
-    ("over tp", ALL, substituted(r"over \[sp\]", "over [tp]")), ("over data-parallel ranks", ALL, substituted(r"over \[sp\]", "over [edp]")), ("another value", ALL, is_of_another_value(ALL)),
+    ("over tp", ALL, substituted(OVER, "over [tp]")), ("over a group for a ring", r"over \[sp (?:inner|outer)", swapped), ("over all of a sequence", r"over \[sp (?:inner|outer)", substituted(OVER, "over [sp]")),
+    ("over data-parallel ranks", ALL, substituted(OVER, "over [edp]")), ("another value", ALL, is_of_another_value(ALL)),
     ("exchanged, half", ALL, result_scaled(ALL, 0.5)), ("a gradient by 1/2", ADDED, gradient_scaled(0.5)), ("a gradient by 1/4", ADDED, gradient_scaled(0.25)), ("a gradient twice", ADDED, gradient_scaled(2)),
     ("another's gradient", ADDED, other_gradient), ("a gradient left out", ADDED, replaced),
     ("places of tp", r"starts = array<i64: 6>", substituted("starts = array<i64: 6>", "starts = array<i64: 5>")), ("places of the micro-batch", r"starts = array<i64: 6>", substituted("starts = array<i64: 6>", "starts = array<i64: 3>")),
-    ("all of the first shard", PART, substituted(r"row_step = \d+", "row_step = 0")), ("columns of the first shard", PART, substituted(r"column_step = \d+", "column_step = 0")),
+    # Rows that meet the columns of their own shard do so alike in each.
+    ("all of the first shard", rf"{PART}.* distance = [1-9].* group = [1-9]", substituted(r"group = \d+", "group = 8")), ("rows of another group", rf"{PART}.* distance = [1-9].* group = [1-9]", substituted(r"group = (\d+)", lambda group: f"group = {int(group[1]) * 2 % 3}")),
+    ("entries of one shard", rf"{PART}.* distance = [1-9].* entries = [2-9]", substituted(r"entries = \d+", "entries = 1")),
     # Where rows meet columns of other shards, the edge is not among them.
     ("one position further", rf"{PART}.* distance = 0", substituted(r"\bbegin = (\d+)", lambda begin: f"begin = {int(begin[1]) + 1}")),
     ("another shard's columns", PART, substituted(r"distance = (\d+)", lambda distance: f"distance = {int(distance[1]) ^ 1}")), ("a meeting left out", MEETING, without_meeting),

@@ -9,6 +9,10 @@ import re
 import sys
 import tempfile
 
+import numpy as np
+from onnx import TensorProto, helper
+
+from own_models import Nodes, save
 from runs import MPIRUN, check, execute, model, refused, relative, same_bits, train
 
 dsopt = sys.argv[1]
@@ -22,7 +26,7 @@ def same(title, runs, base):
 
 def transformer():
     """Reduction shards count data-parallel ranks where sequence shards lie on several."""
-    grids = ["-sp=1", "-sp=2", "-sp=4", "-sp=2 -zero=1", "-sp=2 -zero=2", "-sp=2 -zero=3", "-sp=4 -zero=3 -pp=2", "-sp=2 -recompute=full"]
+    grids = ["-sp=1", "-sp=2", "-sp=4", "-sp=4 -sp-method=ulysses*2 -zero=3", "-sp=2 -zero=1", "-sp=2 -zero=2", "-sp=2 -zero=3", "-sp=4 -zero=3 -pp=2", "-sp=2 -recompute=full"]
     run = same("gpt2-tiny, Q = 4", grids, [*SHARDS, "-micro-batches=4"])
     one = train(dsopt, "gpt2-tiny", *STEP, "-micro-batches=4")
     check(relative(run.losses, one.losses) < 1e-5 and run.hash != one.hash, f"4 sequence shards: {run.losses}, one: {one.losses}")
@@ -30,9 +34,11 @@ def transformer():
              "-dp=2 -sp=2 -zero=3 -gather-window=2 -offload-params=cpu -offload-optimizer=cpu"]
     same("gpt2-tiny, Q = 4, V = 2", grids, [*SHARDS, "-global-batch=8", "-reduction-shards=2"])
     for precision in ("bf16", "fp16"):
-        same(f"gpt2-tiny, Q = 4, V = 2, {precision}", ["-sp=1", "-dp=2 -sp=2 -zero=3", "-dp=2 -sp=4 -sp-method=ring", "-dp=2 -sp=2 -sp-method=ring"],
+        same(f"gpt2-tiny, Q = 4, V = 2, {precision}", ["-sp=1", "-dp=2 -sp=2 -zero=3", "-dp=2 -sp=4 -sp-method=ring", "-dp=2 -sp=2 -sp-method=ring", "-dp=2 -sp=4 -sp-method=ulysses*2"],
              [*SHARDS, "-global-batch=8", "-reduction-shards=2", f"-precision={precision}"])
-    same("gpt2-tiny, Q = 4, T = 2", ["-sp=1", "-tp=2", "-sp=2 -tp=2 -zero=3", "-sp=4 -zero=1"], [*SHARDS, "-tensor-shards=2", "-micro-batches=2"])
+    same("gpt2-tiny, Q = 4, T = 2", ["-sp=1", "-tp=2", "-sp=2 -tp=2 -zero=3", "-sp=4 -zero=1", "-sp=4 -tp=2 -sp-method=ulysses*2"], [*SHARDS, "-tensor-shards=2", "-micro-batches=2"])
+    same("gpt2-tiny, Q = 8", ["-sp=1", "-sp=8 -sp-method=ring", "-sp=8 -sp-method=ulysses*2", "-sp=8 -sp-method=ulysses*4", "-sp=4 -sp-method=ulysses*2", "-sp=4", "-sp=2 -sp-method=ring"],
+         ["-sequence-shards=8", *STEP, "-micro-batches=2"])
 
 
 def others():
@@ -103,12 +109,35 @@ def planned():
         kinds = {one["kind"] for one in whole["sharding"]["collectives"] if one["axes"] == ["sp"]}
         check(kinds in ({"all_gather", "reduce_scatter", "all_reduce"}, {"all_to_all", "all_reduce"}), f"{words}: {kinds}")
         check(f"sequence shards  {layout['sp']} over {layout['sp']} ranks" in text, f"{words}: {text}")
+    # More ranks than the 4 heads: groups as large as these allow, which send and wait least.
+    (chosen,) = json.loads(execute([dsopt, path, "-sp=8", "-plan=json"]).stdout)["sharding"]["attention"]
+    times = {one["group"]: one["ms"] for one in chosen["choices"]}
+    check((chosen["attentions"], chosen["group"], chosen["ring"]) == (4, 4, 2) and list(times) == [4, 2, 1] and times[4] == min(times.values()), f"8 ranks of 4 heads: {chosen}")
+    text = execute([dsopt, path, "-sp=8", "-plan=sharding"]).stdout
+    check(re.search(r"^ +4 +4 +2 +\d+ +[\d.]+  chosen$", text, re.M), f"8 ranks of 4 heads: {text}")
     print("planned: what is sent", flush=True)
+
+
+def long_step():
+    """More flops than 64 bits hold, of all ranks together."""
+    nodes, rows, width = Nodes(seed=1), 1 << 20, 4096
+    x = nodes.make("Mul", "x", nodes.parameter("w", np.ones(width)))
+    y = nodes.make("Attention", x, x, x, is_causal=1, q_num_heads=1, kv_num_heads=1)
+    nodes.nodes.append(helper.make_node("ReduceMean", [nodes.make("Mul", y, y)], ["loss"], keepdims=0))
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "long.onnx")
+        save(path, nodes.nodes, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, rows, width])], nodes.initializers, 23)
+        steps = json.loads(execute([dsopt, path, "-sp=2", "-micro-batches=400", "-plan=json"]).stdout)["flops_per_step"]
+    # Of causal products half: two forward, five backward.
+    flops = 400 * 7 * rows * rows * width
+    check(flops > 1 << 63 and abs(steps / flops - 1) < 1e-3, f"a step of {flops:.3e} flops is said to have {steps}")
 
 
 # Each in one line.
 REFUSED = (
     ("-sp=2 -sequence-shards=3", "-sequence-shards=3 over -sp=2: expected -sp times a power of two"),
+    ("-sp=4 -sp-method=ulysses*3", "-sp-method=ulysses*3 with -sp=4: expected a divisor of -sp"),
+    ("-sp=4 -sp-method=ulysses*0", "option -sp-method: expected one of auto|ulysses|ulysses*N|ring, got 'ulysses*0'"),
     ("-sp=2 -sequence-shards=6", "-sequence-shards=6 over -sp=2: expected -sp times a power of two"),
     ("-sp=2 -reduction-shards=2 -micro-batches=2", "-reduction-shards=2 with -dp=1 and -sp=2: expected as many as -dp where -sp is above 1"),
     ("-sp=3 -dp=2", "-sp=3 with -dp=2: expected a power of two where -dp is above 1"),
@@ -126,4 +155,5 @@ norms()
 resumed()
 forward_alone()
 planned()
+long_step()
 refused(dsopt, "gpt2-tiny", REFUSED)

@@ -16,7 +16,7 @@ MODULES = [("gpt2-tiny", "-tp=2 -dp=2 -zero=3"), ("bert-tiny", "-tp=2"), ("gpt2-
 SUM = re.compile(r"^ +(%\S+) = dist\.all_reduce (%\S+) over \[tp\] : (\S+)$")
 
 KINDS = [
-    ("dropped", SUM, is_drop(SUM)), ("doubled", SUM, is_doubled(SUM, "tp")), ("other ranks", SUM, substituted(r"over \[tp\]", "over [edp]")),
+    ("dropped", SUM, is_drop(SUM)), ("doubled", SUM, is_doubled(SUM)), ("other ranks", SUM, substituted(r"over \[tp\]", "over [edp]")),
     ("other value", SUM, is_of_another_value(SUM)),
     ("the first rank's shard", r"graph\.runs<", runs(lambda length, stride, step: (length, stride, 0))),
     ("other runs", r"graph\.runs<", runs(lambda length, stride, step: (length // 2, stride // 2, step // 2))),

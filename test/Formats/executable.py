@@ -13,9 +13,10 @@ from formats import READ, check, embed, execute, fixture, footer_of, near, packe
 from runs import SOURCE, Run
 
 runtime = open(sys.argv[1], "rb").read()
-GETS = {"v1": "version 20, this runtime expects 24: compile the program anew", "v2": "version 21, this runtime expects 24: compile the program anew",
-        "v3": "version 22, this runtime expects 24: compile the program anew",
-        "v4": "version 23, this runtime expects 24: compile the program anew", "v5": READ}
+GETS = {"v1": "version 20, this runtime expects 26: compile the program anew", "v2": "version 21, this runtime expects 26: compile the program anew",
+        "v3": "version 22, this runtime expects 26: compile the program anew",
+        "v4": "version 23, this runtime expects 26: compile the program anew", "v5": "version 24, this runtime expects 26: compile the program anew",
+        "v6": READ}
 
 
 def defined(header, name):

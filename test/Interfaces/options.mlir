@@ -55,6 +55,21 @@ module attributes {dsopt.options = {accumulate = "locally"}} {}
 
 // -----
 
+// Each with a number.
+module attributes {dsopt.options = {sp_method = "ulysses*2"}} {}
+
+// -----
+
+// expected-error@below {{dsopt.options has sp_method = "ulysses*0", expected a string, one of auto, ulysses, ulysses*N, ring}}
+module attributes {dsopt.options = {sp_method = "ulysses*0"}} {}
+
+// -----
+
+// expected-error@below {{dsopt.options has sp_method = "ring*2", expected a string, one of auto, ulysses, ulysses*N, ring}}
+module attributes {dsopt.options = {sp_method = "ring*2"}} {}
+
+// -----
+
 // Plugins have more: append-optimizer knows them.
 module attributes {dsopt.options = {optimizer = "lamb"}} {}
 

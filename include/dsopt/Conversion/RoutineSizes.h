@@ -25,7 +25,7 @@ inline dsopt_attention attentionSizes(mlir::ShapedType q, mlir::ShapedType v,
   sizes.heads = q.getDimSize(1);
   sizes.key_heads = v.getDimSize(1);
   sizes.pairs = pairs.value_or(sizes.batch * sizes.heads);
-  sizes.shards = 1;
+  sizes.shards = sizes.entries = 1;
   sizes.rows = q.getDimSize(2);
   sizes.depth = q.getDimSize(3);
   sizes.columns = v.getDimSize(2);

@@ -5,6 +5,6 @@ include "mlir/IR/OpBase.td"
 
 /// What `graph.attention_part` and what it becomes are told (GraphRoutineOps.td).
 defvar Dsopt_AttentionPlace = (ins F64Attr:$scale, UnitAttr:$causal, I64Attr:$shards, I64Attr:$distance,
-    UnitAttr:$entries, I64Attr:$begin, I64Attr:$row_step, I64Attr:$column_step, I64Attr:$pairs);
+    I64Attr:$entries, I64Attr:$group, I64Attr:$begin, I64Attr:$pairs);
 
 #endif

@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 /// Raised with every change of this file, of what it includes, of Convolution.h, or of the program table.
-#define DSOPT_ABI_VERSION 25
+#define DSOPT_ABI_VERSION 26
 
 /// Bytes of the host's memory through which a rank's state goes to checkpoints while steps go on
 /// (-save-async), beside what the program's own memories take.

@@ -28,12 +28,13 @@ typedef struct dsopt_attention {
   int64_t begin;       ///< of rows and columns of the first of `shards`
   int64_t row_step;    ///< what each further shard of rows adds to it
   int64_t column_step; ///< what each further shard of columns takes away
-  int64_t shards;      ///< of the sequence, of which rows and columns are one each
+  int64_t shards;      ///< of the sequence
   int64_t distance;    ///< places from the shard of columns to that of rows, modulo `shards`
-  int64_t entries; ///< whether batch entries are of all shards, one behind the other; else this rank's is its
-                   ///< place along sp
-  int64_t key_heads; ///< of k and v, each of which as many of `heads` read
-  int64_t pairs;     ///< of a batch entry and a head: work is cut as for so many
+  int64_t entries;     ///< neighbouring shards that batch entries are of, one behind the other
+  int64_t group;       ///< ranks along sp that have rows of the same shards; 0: all of them
+  int64_t first;       ///< shard that entries begin with: of this rank, and by what runs there
+  int64_t key_heads;   ///< of k and v, each of which as many of `heads` read
+  int64_t pairs;       ///< of a batch entry and a head: work is cut as for so many
   int64_t partial, q_partial,
       column_partial; ///< the result, and the gradients of q, and of k and v, are fp32
   int64_t threads;    ///< that the workspace has room for
@@ -50,33 +51,34 @@ typedef struct dsopt_attention {
 #define DSOPT_ATTENTION_INLINE static inline
 #endif
 
-/// The shard that a batch entry is of, where entries are of several; else 0.
-DSOPT_ATTENTION_INLINE int64_t dsopt_attention_shard(const dsopt_attention *d, int64_t entry) {
-  return d->entries ? entry / (d->batch / d->shards) : 0;
+/// The shard that a rank's entries begin with.
+DSOPT_ATTENTION_INLINE int64_t dsopt_attention_first(const dsopt_attention *d, int64_t rank) {
+  return d->group ? rank / d->group * d->entries : 0;
 }
-/// The batch entry of columns that one of rows reads.
+/// Which of the shards here a batch entry is of.
+DSOPT_ATTENTION_INLINE int64_t dsopt_attention_shard(const dsopt_attention *d, int64_t entry) {
+  return entry / (d->batch / d->entries);
+}
+/// The batch entry of columns that one of rows reads: those of other ranks' shards lie where the ones that
+/// this rank has of the same place lay.
 DSOPT_ATTENTION_INLINE int64_t dsopt_attention_columns_of(const dsopt_attention *d, int64_t entry) {
-  if (!d->entries)
-    return entry;
-  int64_t each = d->batch / d->shards, shard = (entry / each + d->shards - d->distance) % d->shards;
-  return shard * each + entry % each;
+  int64_t each = d->batch / d->entries;
+  return (entry / each + d->shards - d->distance) % d->entries * each + entry % each;
 }
 /// The batch entry of rows that reads one of columns.
 DSOPT_ATTENTION_INLINE int64_t dsopt_attention_rows_of(const dsopt_attention *d, int64_t entry) {
-  if (!d->entries)
-    return entry;
-  int64_t each = d->batch / d->shards;
-  return (entry / each + d->distance) % d->shards * each + entry % each;
+  int64_t each = d->batch / d->entries;
+  return (entry / each + d->distance) % d->entries * each + entry % each;
 }
-/// How many columns before its own number the first row reads behind, where rows are of that shard.
+/// How many columns before its own number the first row of one of the shards here reads behind.
 DSOPT_ATTENTION_INLINE int64_t dsopt_attention_begin(const dsopt_attention *d, int64_t shard) {
-  return d->begin + shard * d->row_step - (shard + d->shards - d->distance) % d->shards * d->column_step;
+  int64_t row = d->first + shard;
+  return d->begin + row * d->row_step - (row + d->shards - d->distance) % d->shards * d->column_step;
 }
 /// Where the mask of a batch entry and head begins.
 DSOPT_ATTENTION_INLINE int64_t dsopt_attention_mask(const dsopt_attention *d, int64_t entry, int64_t head) {
   int64_t shard = dsopt_attention_shard(d, entry);
-  int64_t each = d->entries ? d->batch / d->shards : d->batch;
-  return shard * d->mask_shard + (entry - shard * each) * d->mask[0] + head * d->mask[1];
+  return shard * d->mask_shard + (entry - shard * (d->batch / d->entries)) * d->mask[0] + head * d->mask[1];
 }
 
 /// Query rows of a block, columns of a block forward and backward, and blocks of rows forward that read

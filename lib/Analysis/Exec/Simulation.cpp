@@ -127,7 +127,10 @@ void Simulation::advance(int64_t id, llvm::function_ref<double(Operation *)> cos
         waiting[item.action].push_back(id);
         return;
       }
-      lane.time = std::max(lane.time, ends[item.action]);
+      if (double end = ends[item.action]; end > lane.time) {
+        held[item.op] = end - lane.time;
+        lane.time = end;
+      }
       ++lane.next;
       continue;
     }

@@ -9,65 +9,50 @@ using namespace mlir;
 using namespace dsopt;
 using namespace dsopt::exec;
 
-namespace {
-/// What actions take.
-class ActionTimes {
-public:
-  explicit ActionTimes(ModuleOp module) : members(module) {
-    auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
-    device = deviceOf(target);
-    threads = target ? target.getThreads() : 1;
-    // Segments are functions of MLIR or, once lowered, of LLVM.
-    for (Operation &segment : module.getOps())
-      if (auto counted = segment.getAttrOfType<IntegerAttr>(kFlopsAttr)) {
-        auto timed = segment.getAttrOfType<IntegerAttr>(kPicosecondsAttr);
-        flops[SymbolTable::getSymbolName(&segment)] = counted.getInt();
-        seconds[SymbolTable::getSymbolName(&segment)] =
-            timed ? timed.getInt() / 1e12 : counted.getInt() / (kAssumedFlopsPerThread * threads);
-      }
-  }
+ActionTimes::ActionTimes(ModuleOp module) : members(module) {
+  auto target = module->getAttrOfType<TargetAttr>(kTargetAttr);
+  device = deviceOf(target);
+  threads = target ? target.getThreads() : 1;
+  // Segments are functions of MLIR or, once lowered, of LLVM.
+  for (Operation &segment : module.getOps())
+    if (auto counted = segment.getAttrOfType<IntegerAttr>(kFlopsAttr)) {
+      auto timed = segment.getAttrOfType<IntegerAttr>(kPicosecondsAttr);
+      flops[SymbolTable::getSymbolName(&segment)] = counted.getInt();
+      seconds[SymbolTable::getSymbolName(&segment)] =
+          timed ? timed.getInt() / 1e12 : counted.getInt() / (kAssumedFlopsPerThread * threads);
+    }
+}
 
-  double flopsOf(ActionOpInterface action) const {
-    FlatSymbolRefAttr segment = action.getCalledSegment();
-    return segment ? flops.lookup(segment.getAttr()) : 0;
-  }
-  double ofWork(ActionOpInterface action) const {
-    if (FlatSymbolRefAttr segment = action.getCalledSegment())
-      return seconds.lookup(segment.getAttr());
-    // Each of its fp32 buffers is read and, but for the gradient, written: by the device or, of what lies
-    // there, by the host.
-    auto update = dyn_cast<UpdateOp>(*action);
-    if (!update || !device)
-      return 0;
-    double bytes = update.getElements() * 4.0 * (2 * update.getBuffers().size() - 1);
-    return update.getStream() == kHostStream ? bytes / (kAssumedMemoryBytesPerSecond * threads)
-                                             : bytes / (device->memory * kReachedOfLimit) + kLaunchSeconds;
-  }
-  /// Of what a rank sends or copies.
-  double ofMove(ActionOpInterface action) {
-    std::optional<MovedBytes> moved = action.getMoved();
-    if (!moved)
-      return 0;
-    // Between the host and a disk nothing goes by the device's bus.
-    if (!isa<CommunicationOpInterface>(*action))
-      return moved->bytes /
-             (device && getStream(action).getValue() != kDiskStream ? device->host : kAssumedBytesPerSecond);
-    double others = isa<CollectiveOpInterface>(*action) ? this->others(action) : 1;
-    return others * moved->bytes / (device ? device->links : kAssumedBytesPerSecond);
-  }
+double ActionTimes::flopsOf(ActionOpInterface action) const {
+  FlatSymbolRefAttr segment = action.getCalledSegment();
+  return segment ? flops.lookup(segment.getAttr()) : 0;
+}
 
-private:
-  double others(Operation *op) {
-    FailureOr<int64_t> count = members.count(op);
-    return failed(count) ? 0.0 : *count - 1.0;
-  }
+double ActionTimes::ofWork(ActionOpInterface action) const {
+  if (FlatSymbolRefAttr segment = action.getCalledSegment())
+    return seconds.lookup(segment.getAttr());
+  // Each of its fp32 buffers is read and, but for the gradient, written: by the device or, of what lies
+  // there, by the host.
+  auto update = dyn_cast<UpdateOp>(*action);
+  if (!update || !device)
+    return 0;
+  double bytes = update.getElements() * 4.0 * (2 * update.getBuffers().size() - 1);
+  return update.getStream() == kHostStream ? bytes / (kAssumedMemoryBytesPerSecond * threads)
+                                           : bytes / (device->memory * kReachedOfLimit) + kLaunchSeconds;
+}
 
-  Members members;
-  std::optional<DeviceLimits> device;
-  int64_t threads;
-  llvm::DenseMap<StringAttr, double> flops, seconds; ///< of segments
-};
-} // namespace
+double ActionTimes::ofMove(ActionOpInterface action) {
+  std::optional<MovedBytes> moved = action.getMoved();
+  if (!moved)
+    return 0;
+  // Between the host and a disk nothing goes by the device's bus.
+  if (!isa<CommunicationOpInterface>(*action))
+    return moved->bytes /
+           (device && getStream(action).getValue() != kDiskStream ? device->host : kAssumedBytesPerSecond);
+  FailureOr<int64_t> count = isa<CollectiveOpInterface>(*action) ? members.count(action) : 2;
+  double others = failed(count) ? 0 : moved->toNext ? *count > 1 : *count - 1;
+  return others * moved->bytes / (device ? device->links : kAssumedBytesPerSecond);
+}
 
 StepCost dsopt::estimateStep(ModuleOp module) {
   ActionTimes times(module);

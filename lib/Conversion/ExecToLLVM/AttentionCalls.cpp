@@ -55,14 +55,16 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
   d.causal = attention.getCausal();
   if constexpr (isPart<Op>) {
     d.begin = attention.getBegin();
-    d.row_step = attention.getRowStep();
-    d.column_step = attention.getColumnStep();
+    d.row_step = d.rows;
+    d.column_step = d.columns;
     d.shards = attention.getShards();
     d.distance = attention.getDistance();
     d.entries = attention.getEntries();
+    d.group = attention.getGroup();
   } else {
     d.begin = attention.getBegin().value_or(d.columns - d.rows);
     d.row_step = attention.getStep().value_or(0);
+    d.group = 1;
   }
   d.threads = attention.getThreads();
   d.scale = attention.getScale().convertToDouble();
@@ -77,12 +79,10 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
     d.mask_type = *maskType;
     auto mask = cast<MemRefType>(attention.getMask().getType());
     maskStrides(mask, d.mask);
-    if (d.entries) {
-      // One for each shard, or each batch entry of each.
-      bool ofShards = mask.getRank() == 4 && mask.getDimSize(0) == d.shards;
-      d.mask_shard = d.mask[0] * (ofShards ? 1 : d.batch / d.shards);
-      d.mask[0] = ofShards ? 0 : d.mask[0];
-    }
+    // One for each shard, or each batch entry of each.
+    bool ofShards = mask.getRank() == 4 && mask.getDimSize(0) == d.entries;
+    d.mask_shard = d.mask[0] * (ofShards ? 1 : d.batch / d.entries);
+    d.mask[0] = ofShards ? 0 : d.mask[0];
   }
   if constexpr (isGradient<Op>) {
     d.q_partial = isWide(attention.getQGrad());

@@ -118,7 +118,7 @@ struct AttentionPartRoutine : AttentionRoutineBase<AttentionPartRoutine, graph::
         buffers.of(part.getMask()), buffers.of(part.getPrevious()), buffers.of(part.getPreviousLse()),
         buffers.of(part.getResult()), buffers.of(part.getLse()), buffers.workspace, part.getScaleAttr(),
         part.getCausalAttr(), part.getShardsAttr(), part.getDistanceAttr(), part.getEntriesAttr(),
-        part.getBeginAttr(), part.getRowStepAttr(), part.getColumnStepAttr(), part.getPairsAttr(),
+        part.getGroupAttr(), part.getBeginAttr(), part.getPairsAttr(),
         builder.getI64IntegerAttr(target.threads));
   }
 };
@@ -133,9 +133,8 @@ struct AttentionPartGradRoutine : AttentionRoutineBase<AttentionPartGradRoutine,
         buffers.of(part.getGrad()), buffers.of(part.getQPrevious()), buffers.of(part.getKPrevious()),
         buffers.of(part.getVPrevious()), buffers.of(part.getQGrad()), buffers.of(part.getKGrad()),
         buffers.of(part.getVGrad()), buffers.workspace, part.getScaleAttr(), part.getCausalAttr(),
-        part.getShardsAttr(), part.getDistanceAttr(), part.getEntriesAttr(), part.getBeginAttr(),
-        part.getRowStepAttr(), part.getColumnStepAttr(), part.getPairsAttr(),
-        builder.getI64IntegerAttr(target.threads));
+        part.getShardsAttr(), part.getDistanceAttr(), part.getEntriesAttr(), part.getGroupAttr(),
+        part.getBeginAttr(), part.getPairsAttr(), builder.getI64IntegerAttr(target.threads));
   }
 };
 

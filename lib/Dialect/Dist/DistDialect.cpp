@@ -161,13 +161,18 @@ static LogicalResult verifyGroup(Operation *op, AxesAttr axes, BucketOp bucket) 
   return success();
 }
 
+/// Values are placed before there is a grid.
+static bool hasGrid(Operation *op) { return !op->getParentOfType<ModuleOp>().getOps<GridOp>().empty(); }
+static LogicalResult verifyPlaced(Operation *op, AxesAttr axes) {
+  return hasGrid(op) ? verifyAxes(op, axes) : success();
+}
+
 /// Of `whole` each rank has a slice along the first dimension, `slice` if there is a value of it.
 static LogicalResult verifySlices(Operation *op, AxesAttr axes, Value slice, Value whole) {
+  if (!hasGrid(op))
+    return success();
   if (failed(verifyAxes(op, axes)))
     return failure();
-  // Values are placed before there is a grid.
-  if (op->getParentOfType<ModuleOp>().getOps<GridOp>().empty())
-    return success();
   int64_t ranks = getGrid(op).count(axes.getParts()),
           rows = cast<RankedTensorType>(whole.getType()).getDimSize(0);
   if (rows % ranks || (slice && cast<RankedTensorType>(slice.getType()).getDimSize(0) * ranks != rows))
@@ -176,8 +181,10 @@ static LogicalResult verifySlices(Operation *op, AxesAttr axes, Value slice, Val
   return success();
 }
 
-LogicalResult SharedOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
-LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
+LogicalResult SharedOp::verifySymbolUses(SymbolTableCollection &) { return verifyPlaced(*this, getAxes()); }
+LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &) {
+  return verifyPlaced(*this, getAxes());
+}
 LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &) {
   return verifySlices(*this, getAxes(), getValue(), getResult());
 }
@@ -188,42 +195,42 @@ LogicalResult AllToAllOp::verifySymbolUses(SymbolTableCollection &) {
   return verifySlices(*this, getAxes(), {}, getValue());
 }
 
-LogicalResult ShiftOp::verifySymbolUses(SymbolTableCollection &) { return verifyAxes(*this, getAxes()); }
+LogicalResult ShiftOp::verifySymbolUses(SymbolTableCollection &) { return verifyPlaced(*this, getAxes()); }
 
-/// A shard on each rank and one for each of its own, or all of them here.
+/// Some of the shards on each rank along a ring, or all of them here.
 template <typename Op> static LogicalResult verifyShards(Op op) {
-  if (failed(verifyAxes(op, op.getAxes())))
+  if (failed(verifyPlaced(op, op.getAxes())))
     return failure();
-  int64_t own = op.getQ().size(), shards = op.getShards();
-  bool isAlone = op.getAxes().getParts().empty();
-  if (own == 0 || shards < 1 || shards % own || (op.getEntries() && (own != 1 || !isAlone)) ||
-      (!op.getEntries() && isAlone && own != shards))
+  int64_t own = op.getEntries(), shards = op.getShards();
+  ArrayRef<AxisPart> ring = op.getAxes().getParts();
+  int64_t ranks = own > 0 && shards > 0 ? shards / own : 0;
+  if (ranks < 1 || ranks * own != shards || ring.size() > 1 || ring.empty() != (ranks == 1) ||
+      (!ring.empty() && ring[0].part == AxisPart::Inner) || (hasGrid(op) && getGrid(op).count(ring) != ranks))
     return op.emitOpError("has ") << own << " of " << shards << " shards over " << textOf(op.getAxes())
-                                  << ", expected equally many on each rank, or all as batch entries of one";
-  if (int64_t masks = op.getMasks().size();
-      masks && masks != own * shards && !(op.getEntries() && masks == shards))
-    return op.emitOpError("has ") << masks << " masks, expected one for each of " << own << " and of "
-                                  << shards << " shards, or none";
+                                  << ", expected equally many on each rank of a ring, or all of them";
+  if (int64_t masks = op.getMasks().size(); masks && masks != shards)
+    return op.emitOpError("has ") << masks << " masks, expected one for each of " << shards
+                                  << " meetings, or none";
   return success();
 }
 LogicalResult AttentionOp::verifySymbolUses(SymbolTableCollection &) { return verifyShards(*this); }
 LogicalResult AttentionGradOp::verifySymbolUses(SymbolTableCollection &) { return verifyShards(*this); }
 
-static bool haveTypesOf(ValueRange values, ValueRange others) {
-  return values.getTypes() == others.getTypes();
-}
-LogicalResult AttentionOp::verify() {
-  if (getK().size() != getQ().size() || getV().size() != getQ().size() || getResult().size() != getQ().size())
-    return emitOpError("has ") << getQ().size() << " q, " << getK().size() << " k, " << getV().size()
-                               << " v and " << getResult().size() << " results, expected equally many";
+/// Each shard has the same entries.
+template <typename Op> static LogicalResult verifyEntries(Op op) {
+  for (Value rows : {op.getQ(), op.getK(), op.getV()})
+    if (auto type = cast<RankedTensorType>(rows.getType());
+        type.getRank() != 4 || type.getDimSize(0) % std::max<int64_t>(op.getEntries(), 1))
+      return op.emitOpError("has rows of type ") << type << ", expected four dimensions, the first of which "
+                                                 << op.getEntries() << " shards divide";
   return success();
 }
+LogicalResult AttentionOp::verify() { return verifyEntries(*this); }
 LogicalResult AttentionGradOp::verify() {
-  if (!haveTypesOf(getQ(), getQGrad()) || !haveTypesOf(getK(), getKGrad()) ||
-      !haveTypesOf(getV(), getVGrad()) || !haveTypesOf(getResult(), getGrad()) ||
-      getLse().size() != getQ().size())
+  if (getQ().getType() != getQGrad().getType() || getK().getType() != getKGrad().getType() ||
+      getV().getType() != getVGrad().getType() || getResult().getType() != getGrad().getType())
     return emitOpError("expected gradients of the types of what they are of");
-  return success();
+  return verifyEntries(*this);
 }
 
 /// Results of another shape have all but the first dimension of the operand.

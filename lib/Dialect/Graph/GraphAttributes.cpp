@@ -71,6 +71,7 @@ static const AttributeRow kAttributes[] = {
     {kUntieAttr, On::Module, kTextsKind},
     {kShardCostAttr, On::Module, kCountKind},
     {kShardBoundAttr, On::Module, kCountKind},
+    {kSequenceGroupsAttr, On::Module, kDictionariesKind},
 };
 
 LogicalResult GraphDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {

@@ -127,15 +127,19 @@ template <typename Op> static LogicalResult verifyPart(Op op) {
   if (failed(verifyHeads(op, op.getQ(), op.getK(), op.getV(), /*shared=*/true)))
     return failure();
   ArrayRef<int64_t> q = tensorType(op.getQ()).getShape();
-  int64_t shards = op.getShards(), distance = op.getDistance();
-  if (shards < 1 || distance < 0 || distance >= shards || (op.getEntries() && q[0] % shards))
-    return op.emitOpError("has ") << q[0] << " batch entries, and columns " << distance << " of " << shards
-                                  << " shards before its rows, expected a distance below the shards"
-                                  << (op.getEntries() ? ", which divide the entries" : "");
+  int64_t shards = op.getShards(), distance = op.getDistance(), entries = op.getEntries(),
+          group = op.getGroup();
+  if (distance < 0 || distance >= shards)
+    return op.emitOpError("has columns ")
+           << distance << " of " << shards << " shards before its rows, expected a distance below the shards";
+  if (entries < 1 || q[0] % entries || shards % entries || group < 0 || (group == 0) != (entries == shards))
+    return op.emitOpError("has ") << q[0] << " batch entries of " << entries << " of " << shards
+                                  << " shards, in groups of " << group
+                                  << ", expected as many of each shard, and groups where there are not all";
   SmallVector<int64_t> scores{q[0], q[1], q[2], tensorType(op.getK()).getDimSize(2)};
   if (Value mask = op.getMask();
-      mask && op.getEntries() && tensorType(mask).getRank() == 4 && tensorType(mask).getDimSize(0) == shards)
-    scores[0] = shards;
+      mask && tensorType(mask).getRank() == 4 && tensorType(mask).getDimSize(0) == entries)
+    scores[0] = entries;
   return verifyMask(op, op.getMask(), scores);
 }
 

@@ -44,7 +44,7 @@ struct AttentionSequence : SequenceOpInterface::ExternalModel<AttentionSequence,
 template <typename Op> struct PlacedPart : RankDependentOpInterface::ExternalModel<PlacedPart<Op>, Op> {
   bool differsBetweenRanks(Operation *op, bool time) const {
     auto part = cast<Op>(op);
-    return time && part.getCausal() && !part.getEntries() && part.getShards() > 1;
+    return time && part.getCausal() && part.getGroup();
   }
 };
 

@@ -186,13 +186,22 @@ std::string OptionRow::shownForm() const {
 }
 
 namespace {
+/// Whether a value is that of a choice, or what `*N` of it stands for.
+bool isChoice(const std::string &name, const std::string &value) {
+  size_t star = name.find("*N");
+  int64_t number = 0;
+  return name == value ? star == std::string::npos
+                       : star != std::string::npos && value.compare(0, star + 1, name, 0, star + 1) == 0 &&
+                             parseSize(value.substr(star + 1), 1000, number) && number >= 1;
+}
+
 /// Throws unless `value` is one of `names` that exists.
 void checkChoice(const OptionRow &row, const std::string &value,
                  const std::vector<std::pair<std::string, bool>> &names) {
   std::string nearest = ownValue(row, value), all;
   int best = nearest.empty() ? 3 : 0;
   for (auto &[name, ready] : names) {
-    if (name == value) {
+    if (isChoice(name, value)) {
       if (!ready)
         notAvailable(std::string(row.name) + "=" + value);
       return;

@@ -1,11 +1,17 @@
 //===- ReportOverlap.cpp - what computation has to wait for at once -------===//
 
 #include "dsopt/Analysis/Exec/Accesses.h"
+#include "dsopt/Analysis/Exec/Parts.h"
+#include "dsopt/Analysis/Exec/Simulation.h"
+#include "dsopt/Analysis/Exec/StepCost.h"
 #include "dsopt/Analysis/Exec/Timeline.h"
+#include "dsopt/Analysis/Exec/Traffic.h"
 #include "dsopt/Dialect/Exec/Actions.h"
 #include "dsopt/Interfaces/OverlapRemarks.h"
 #include "dsopt/Transforms/Overlap/Passes.h"
 #include "mlir/IR/Remarks.h"
+
+#include "llvm/Support/FormatVariadic.h"
 
 #include <map>
 
@@ -133,11 +139,78 @@ LogicalResult Reporter::emit() {
 }
 
 namespace {
+/// Collectives on values of one kind that runs of a phase wait for.
+struct Exposed {
+  Operation *first = nullptr;
+  int64_t actions = 0, bytes = 0, block = 0; ///< sent in those, and the first run's
+  double seconds = 0;
+};
+} // namespace
+
+static StringRef nameOfValues(Operation *op) {
+  return isa<ShiftOp>(op) ? "hops" : isa<AllToAllOp>(op) ? "exchanges" : "gathers";
+}
+
+/// What parts of sequences wait for, by the plan's own times: hops whose meetings are shorter, or that what
+/// they carry was only computed for, and exchanges.
+static void reportValues(ModuleOp module) {
+  SmallVector<ProgramOp> programs = getStepPrograms(module);
+  ActionTimes times(module);
+  Simulation simulation(programs, [&](Operation *op) {
+    auto action = cast<ActionOpInterface>(op);
+    return times.ofWork(action) + times.ofMove(action);
+  });
+  SymbolTable symbols(module);
+  for (auto [program, traffic] : llvm::zip_equal(programs, collectTraffic(module, programs))) {
+    llvm::DenseMap<Operation *, const SentBytes *> ofSequences;
+    for (const SentBytes &sent : traffic)
+      if (sent.kind == Traffic::SequenceParallel)
+        ofSequences[sent.action] = &sent;
+    std::map<std::tuple<Phase, StringRef, StringRef>, Exposed> found;
+    SmallVector<WaitOp> waits; ///< since the last run
+    for (Operation &op : getSchedule(program).getOps()) {
+      if (auto wait = dyn_cast<WaitOp>(op); wait && simulation.heldBy(wait) > 0)
+        waits.push_back(wait);
+      auto run = dyn_cast<RunOp>(op);
+      PartAttr part = run ? getPart(run, symbols.lookup(run.getSegment())) : PartAttr();
+      if (!part)
+        continue;
+      for (WaitOp wait : waits) {
+        Operation *action = wait.getEvent().getDefiningOp();
+        const SentBytes *sent =
+            action && getStream(&op) == getStream(wait) ? ofSequences.lookup(action) : nullptr;
+        if (!sent)
+          continue;
+        Exposed &one = found[{part.getPhase(), nameOfValues(action), sent->over.getValue()}];
+        if (one.actions++ == 0) {
+          one.first = action;
+          one.block = part.getBlock();
+        }
+        one.bytes += sent->bytes;
+        one.seconds += simulation.heldBy(wait);
+      }
+      waits.clear();
+    }
+    for (auto &[key, one] : found) {
+      auto [phase, name, over] = key;
+      remark::missed(one.first->getLoc(), remark::RemarkOpts::name("exposed").category(kOverlapRemarks))
+          << llvm::formatv(
+                 "stage {0}: runs of phase {1} wait {2:F3} ms for {3} along {4} ({5} a step, {6} bytes), "
+                 "first in block {7}",
+                 program.getPosition(), stringifyPhase(phase), one.seconds * 1e3, name, over, one.actions,
+                 one.bytes, one.block)
+                 .str();
+    }
+  }
+}
+
+namespace {
 struct ReportOverlap : dsopt::impl::ReportOverlapBase<ReportOverlap> {
   void runOnOperation() override {
     // Nobody listens.
     if (!getContext().getRemarkEngine())
       return;
+    reportValues(getOperation());
     AccessAnalysis analysis(getOperation());
     for (ProgramOp program : getStepPrograms(getOperation()))
       if (getSchedule(program) && failed(Reporter(program, analysis).report()))

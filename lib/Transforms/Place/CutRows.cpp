@@ -265,7 +265,7 @@ void CutRows::runOnOperation() {
   SequenceRegion region(shards, Axis::tp);
   region.findRows(*forward);
   if (!region.empty())
-    SequenceWriter(*forward, region, shards, degree, /*exchanges=*/false, Axis::tp).writeRows();
+    SequenceWriter(*forward, region, shards, degree, Axis::tp).writeRows();
   for (Operation &op : forward->front())
     op.removeDiscardableAttr(dist::kTensorAttr);
 }

@@ -36,9 +36,18 @@ void CutSequence::runOnOperation() {
   SequenceRegion region(shards);
   if (failed(region.find(*forward)))
     return signalPassFailure();
-  std::string asked(options::sp_method(module));
-  SequenceWriter writer(*forward, region, shards, degree, /*exchanges=*/asked != "ring");
-  if (asked == "ulysses")
-    writer.expectExchanges();
+  SequenceWriter writer(*forward, region, shards, degree);
+  StringRef asked = options::sp_method(module);
+  if (asked == "ring") {
+    writer.exchangeIn(1);
+  } else if (asked.consume_front("ulysses")) {
+    int64_t group = degree;
+    if (asked.consume_front("*") && (asked.getAsInteger(10, group) || group < 1 || degree % group)) {
+      module.emitError("-sp-method=ulysses*")
+          << asked << " with -sp=" << degree << ": expected a divisor of -sp";
+      return signalPassFailure();
+    }
+    writer.exchangeIn(group);
+  }
   writer.write();
 }

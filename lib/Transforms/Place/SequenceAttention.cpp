@@ -8,7 +8,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "dsopt/Dialect/Dist/Dist.h"
-#include "dsopt/Dialect/Graph/Constants.h"
 #include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Interfaces.h"
 #include "dsopt/Transforms/Place/Passes.h"
@@ -23,102 +22,75 @@ static RankedTensorType wide(RankedTensorType type) {
 }
 
 namespace {
-/// Rows of a rank's shard `row` and columns that are shard `column` of what has come `step` places along the
-/// ring. Shards of this rank that lie behind the rows' come last, when all the others' have been.
-struct Meeting {
-  int64_t row, column, step;
-  bool isLast;
-};
-
-/// The meetings on a rank with so many shards, in order.
-SmallVector<Meeting> meetingsOf(int64_t own, int64_t ranks) {
-  SmallVector<Meeting> all;
-  for (int64_t step = 0; step < ranks; ++step)
-    for (int64_t row = 0; row < own; ++row)
-      for (int64_t column = step ? own - 1 : row; column >= 0; --column)
-        all.push_back({row, column, step, false});
-  for (int64_t row = 0; row < own; ++row)
-    for (int64_t column = own - 1; column > row; --column)
-      all.push_back({row, column, 0, true});
-  return all;
-}
-
-/// Writes the parts of attention, or of its gradient.
+/// Writes the parts of attention, or of its gradient: meeting t is of rows and of columns that are t shards
+/// before them.
 template <typename Op> class PartWriter {
 public:
   PartWriter(Op op, OpBuilder &builder)
-      : op(op), builder(builder), loc(op.getLoc()), own(op.getQ().size()),
-        ranks(op.getEntries() ? 1 : op.getShards() / own), rows(typeOf(op.getQ()[0]).getDimSize(2)),
-        columns(typeOf(op.getK()[0]).getDimSize(2)), keys(op.getK()), values(op.getV()) {}
+      : op(op), builder(builder), loc(op.getLoc()), own(op.getEntries()), meetings(op.getShards()),
+        ranks(meetings / own), keys{op.getK()}, values{op.getV()} {}
 
 protected:
-  using Values = SmallVector<Value>;
-
   /// What is sent is what is computed, not the same under another shape: both may be kept for backward.
-  Values shifted(ValueRange values) {
-    return llvm::map_to_vector(values, [&](Value value) -> Value {
-      Value made = value;
-      while (auto reshape = made.getDefiningOp<graph::ReshapeOp>())
-        made = reshape.getInput();
-      Value there = dist::ShiftOp::create(builder, loc, made, op.getAxes());
-      return made == value ? there
-                           : graph::ReshapeOp::create(builder, loc, value.getType(), there).getResult();
-    });
+  Value shifted(Value value) {
+    Value made = value;
+    while (auto reshape = made.getDefiningOp<graph::ReshapeOp>())
+      made = reshape.getInput();
+    Value there = dist::ShiftOp::create(builder, loc, made, op.getAxes());
+    return made == value ? there : graph::ReshapeOp::create(builder, loc, value.getType(), there).getResult();
   }
-  Value maskOf(const Meeting &meeting) {
-    int64_t at = (meeting.row * ranks + meeting.step) * own + meeting.column;
-    return op.getMasks().empty() ? Value() : op.getMasks()[op.getEntries() ? meeting.step : at];
+  /// What a value has of some of this rank's shards.
+  Value sliced(Value value, int64_t first, int64_t count) {
+    if (count == own)
+      return value;
+    SmallVector<int64_t> sizes(typeOf(value).getShape()), starts(sizes.size(), 0), steps(sizes.size(), 1);
+    int64_t each = sizes[0] / own;
+    starts[0] = first * each;
+    sizes[0] = count * each;
+    return graph::SliceOp::create(builder, loc, value, starts, sizes, steps);
   }
-  /// All meetings: of a ring, or of entries, where those of one distance are one.
-  SmallVector<Meeting> meetings() {
-    if (!op.getEntries())
-      return meetingsOf(own, ranks);
-    SmallVector<Meeting> all;
-    for (int64_t distance = 0; distance < int64_t(op.getShards()); ++distance)
-      all.push_back({0, 0, distance, false});
-    return all;
+  Value joined(ArrayRef<Value> values) {
+    return values.size() == 1 ? values[0]
+                              : graph::ConcatOp::create(builder, loc, values, /*axis=*/0).getResult();
   }
+  /// Where, among this rank's, the shard lies that a meeting has and the one before it had not.
+  int64_t arrivalOf(int64_t meeting) const { return (own - meeting % own) % own; }
+  /// The columns of a meeting, of all that have come so far: those of the shards behind the last arrival are
+  /// of the next step of the ring. In the end a rank's own are there again.
+  Value columnsOf(ArrayRef<Value> steps, int64_t meeting) {
+    int64_t step = meeting / own, arrival = arrivalOf(meeting);
+    if (ranks == 1 || arrival == 0)
+      return steps[step];
+    Value next = steps[(step + 1) % ranks];
+    return joined({sliced(steps[step], 0, arrival), sliced(next, arrival, own - arrival)});
+  }
+  /// What the next step reads travels while this one is computed.
+  void arriveAt(int64_t meeting) {
+    if (meeting % own || meeting / own + 1 >= ranks)
+      return;
+    keys.push_back(shifted(keys.back()));
+    values.push_back(shifted(values.back()));
+  }
+  Value maskOf(int64_t meeting) { return op.getMasks().empty() ? Value() : op.getMasks()[meeting]; }
   /// Where rows and columns of a meeting are, as parts are told.
-  auto placeOf(const Meeting &meeting) {
-    auto integer = [&](int64_t value) { return builder.getI64IntegerAttr(value); };
-    return std::make_tuple(op.getScaleAttr(), op.getCausalAttr(),
-                           op.getEntries() ? op.getShardsAttr() : integer(ranks), integer(meeting.step),
-                           op.getEntriesAttr(),
-                           integer(op.getBegin() + meeting.row * rows - meeting.column * columns),
-                           integer(own * rows), integer(own * columns), op.getPairsAttr());
+  auto placeOf(int64_t meeting) {
+    ArrayRef<AxisPart> ring = op.getAxes().getParts();
+    int64_t group = ring.empty() ? 0 : ring[0].part == AxisPart::Whole ? 1 : ring[0].count;
+    return std::make_tuple(op.getScaleAttr(), op.getCausalAttr(), op.getShardsAttr(),
+                           builder.getI64IntegerAttr(meeting), op.getEntriesAttr(),
+                           builder.getI64IntegerAttr(group), op.getBeginAttr(), op.getPairsAttr());
   }
-  /// Has `keys` and `values` be those of a meeting. What the next step reads travels while this one is
-  /// computed; `onHop` is called where what goes with them has to go on, home in the end.
-  void arriveAt(const Meeting &meeting, llvm::function_ref<void()> onHop) {
-    if (op.getEntries() || (!meeting.isLast && meeting.step == step))
-      return;
-    if (meeting.isLast) {
-      if (step + 1 == ranks && ranks > 1)
-        onHop();
-      step = ranks;
-      keys = op.getK();
-      values = op.getV();
-      return;
-    }
-    step = meeting.step;
-    if (step) {
-      keys = nextKeys;
-      values = nextValues;
-      onHop();
-    }
-    if (step + 1 < ranks) {
-      nextKeys = shifted(keys);
-      nextValues = shifted(values);
-    }
+  bool isLast(int64_t meeting) const { return meeting + 1 == meetings; }
+  UnitAttr partial(int64_t meeting) { return isLast(meeting) ? UnitAttr() : builder.getUnitAttr(); }
+  RankedTensorType typeFor(Value like, int64_t meeting) {
+    return isLast(meeting) ? typeOf(like) : wide(typeOf(like));
   }
-  UnitAttr flag(bool isSet) { return isSet ? builder.getUnitAttr() : UnitAttr(); }
 
   Op op;
   OpBuilder &builder;
   Location loc;
-  int64_t own, ranks, rows, columns;
-  int64_t step = -1; ///< of the meetings that keys and values are there for
-  Values keys, values, nextKeys, nextValues;
+  int64_t own, meetings, ranks;
+  SmallVector<Value> keys, values; ///< by the step of the ring that they are there for
 };
 
 class ForwardWriter : PartWriter<dist::AttentionOp> {
@@ -126,26 +98,21 @@ public:
   using PartWriter::PartWriter;
 
   SmallVector<Value> write() {
-    Values results(own), lses(own);
-    SmallVector<int64_t> left(own, op.getShards());
-    for (const Meeting &meeting : meetings()) {
-      arriveAt(meeting, [] {});
-      Value q = op.getQ()[meeting.row], mask = maskOf(meeting), &result = results[meeting.row],
-            &lse = lses[meeting.row];
-      bool isPartial = --left[meeting.row] > 0;
-      auto type = typeOf(op.getResult()[meeting.row]);
+    Value result, lse;
+    for (int64_t meeting = 0; meeting < meetings; ++meeting) {
+      arriveAt(meeting);
+      Value k = columnsOf(keys, meeting), v = columnsOf(values, meeting);
       auto made = std::apply(
           [&](auto... place) {
-            return graph::AttentionPartOp::create(
-                builder, loc, isPartial ? wide(type) : type, op.getLse()[meeting.row].getType(), q,
-                keys[meeting.column], values[meeting.column], mask, result, lse, place..., flag(isPartial));
+            return graph::AttentionPartOp::create(builder, loc, typeFor(op.getResult(), meeting),
+                                                  op.getLse().getType(), op.getQ(), k, v, maskOf(meeting),
+                                                  result, lse, place..., partial(meeting));
           },
           placeOf(meeting));
       result = made.getResult();
       lse = made.getLse();
     }
-    results.append(lses);
-    return results;
+    return {result, lse};
   }
 };
 
@@ -154,37 +121,44 @@ public:
   using PartWriter::PartWriter;
 
   SmallVector<Value> write() {
-    Values qGrads(own), kGrads(own), vGrads(own);
-    SmallVector<int64_t> rowsLeft(own, op.getShards()), columnsLeft(own, op.getShards());
-    auto goOn = [&] {
-      kGrads = shifted(kGrads);
-      vGrads = shifted(vGrads);
+    Value qGrad, kGrad, vGrad;
+    // Sums go on with the columns that they are of, and home in the end.
+    auto goOn = [&](int64_t meeting) {
+      if (ranks > 1)
+        for (Value *sum : {&kGrad, &vGrad})
+          *sum = moved(*sum, arrivalOf(meeting));
     };
-    for (const Meeting &meeting : meetings()) {
-      arriveAt(meeting, goOn);
-      int64_t row = meeting.row, column = meeting.column;
-      Value mask = maskOf(meeting), &q = qGrads[row], &k = kGrads[column], &v = vGrads[column];
-      bool isRowPartial = --rowsLeft[row] > 0, isColumnPartial = --columnsLeft[column] > 0;
-      auto typeFor = [](Value like, bool isPartial) { return isPartial ? wide(typeOf(like)) : typeOf(like); };
+    for (int64_t meeting = 0; meeting < meetings; ++meeting) {
+      if (meeting)
+        goOn(meeting);
+      arriveAt(meeting);
+      Value k = columnsOf(keys, meeting), v = columnsOf(values, meeting);
       auto made = std::apply(
           [&](auto... place) {
             return graph::AttentionPartGradOp::create(
-                builder, loc, typeFor(op.getQ()[row], isRowPartial),
-                typeFor(op.getK()[column], isColumnPartial), typeFor(op.getV()[column], isColumnPartial),
-                op.getQ()[row], keys[column], values[column], mask, op.getResult()[row], op.getLse()[row],
-                op.getGrad()[row], q, k, v, place..., flag(isRowPartial), flag(isColumnPartial));
+                builder, loc, typeFor(op.getQ(), meeting), typeFor(op.getK(), meeting),
+                typeFor(op.getV(), meeting), op.getQ(), k, v, maskOf(meeting), op.getResult(), op.getLse(),
+                op.getGrad(), qGrad, kGrad, vGrad, place..., partial(meeting), partial(meeting));
           },
           placeOf(meeting));
-      q = made.getQGrad();
-      k = made.getKGrad();
-      v = made.getVGrad();
+      qGrad = made.getQGrad();
+      kGrad = made.getKGrad();
+      vGrad = made.getVGrad();
     }
-    // No shard of this rank had to wait for the end.
-    if (own == 1 && ranks > 1)
-      goOn();
-    qGrads.append(kGrads);
-    qGrads.append(vGrads);
-    return qGrads;
+    goOn(meetings);
+    return {qGrad, kGrad, vGrad};
+  }
+
+private:
+  /// What a value has of one shard is another rank's.
+  Value moved(Value value, int64_t shard) {
+    SmallVector<Value> all;
+    if (shard)
+      all.push_back(sliced(value, 0, shard));
+    all.push_back(shifted(sliced(value, shard, 1)));
+    if (shard + 1 < own)
+      all.push_back(sliced(value, shard + 1, own - shard - 1));
+    return joined(all);
   }
 };
 
@@ -199,28 +173,18 @@ struct AttentionGradient : DifferentiableOpInterface::ExternalModel<AttentionGra
   LogicalResult buildGradient(Operation *op, OpBuilder &builder, ValueRange resultGrads,
                               ArrayRef<bool> needed, MutableArrayRef<Value> operandGrads) const {
     auto attention = cast<dist::AttentionOp>(op);
-    size_t own = attention.getQ().size();
-    if (llvm::any_of(resultGrads.drop_front(own), [](Value grad) { return grad; }))
+    if (resultGrads[1])
       return op->emitOpError("has no gradient through its lse");
-    if (llvm::is_contained(needed.drop_front(3 * own), true))
+    if (llvm::is_contained(needed.drop_front(3), true))
       return op->emitOpError("has no gradient of its masks");
-    SmallVector<Value> grads;
-    for (auto [grad, result] : llvm::zip(resultGrads, attention.getResult()))
-      grads.push_back(
-          grad ? grad
-               : Value(graph::ConstantOp::create(
-                     builder, op->getLoc(),
-                     cast<ElementsAttr>(DenseElementsAttr::get(
-                         typeOf(result), builder.getFloatAttr(typeOf(result).getElementType(), 0))))));
-    SmallVector<Type> types(op->getOperandTypes());
-    types.truncate(3 * own);
     auto gradient = dist::AttentionGradOp::create(
-        builder, op->getLoc(), TypeRange(types).take_front(own), TypeRange(types).slice(own, own),
-        TypeRange(types).drop_front(2 * own), attention.getQ(), attention.getK(), attention.getV(),
-        attention.getMasks(), attention.getResult(), attention.getLse(), grads, attention.getScaleAttr(),
-        attention.getCausalAttr(), attention.getEntriesAttr(), attention.getBeginAttr(),
-        attention.getShardsAttr(), attention.getPairsAttr(), attention.getAxesAttr());
-    for (size_t i = 0; i < 3 * own; ++i)
+        builder, op->getLoc(), attention.getQ().getType(), attention.getK().getType(),
+        attention.getV().getType(), attention.getQ(), attention.getK(), attention.getV(),
+        attention.getResult(), attention.getLse(), resultGrads[0], attention.getMasks(),
+        attention.getScaleAttr(), attention.getCausalAttr(), attention.getEntriesAttr(),
+        attention.getBeginAttr(), attention.getShardsAttr(), attention.getPairsAttr(),
+        attention.getAxesAttr());
+    for (size_t i = 0; i < 3; ++i)
       if (needed[i])
         operandGrads[i] = gradient->getResult(i);
     return success();

@@ -1,14 +1,16 @@
 //===- SequenceExchange.cpp - attention whose rows and columns are shards -===//
 //
-// Ulysses (Jacobs et al., 2023): before attention ranks exchange positions for heads, and back behind it:
-// each shard has some heads of all positions. Or keys and values go along a ring. Either way rows of one
-// shard meet the columns of another, and each row meets them in one order (dist.attention): the bits are the
-// same.
+// Ulysses (Jacobs et al., 2023): before attention neighbouring ranks exchange positions for heads, and back
+// behind it: each has some heads of all their positions. Keys and values go along a ring of such groups.
+// However large these are, rows of one shard meet the columns of another, and each row meets them in one
+// order (dist.attention): the bits are the same.
 //
 //===----------------------------------------------------------------------===//
 
 #include "SequenceWriter.h"
+#include "ShardParts.h"
 #include "dsopt/Dialect/Graph/Constants.h"
+#include "dsopt/Dialect/Graph/Context.h"
 #include "dsopt/Interfaces/SequenceOps.h"
 
 using namespace mlir;
@@ -34,8 +36,8 @@ bool SequenceWriter::canMeet(Operation *op) const {
   });
 }
 
-/// Keys or values, each head of them once where several of `heads` share it. Where heads are exchanged each
-/// shard needs one: those of fewer are repeated, by either method.
+/// Keys or values, each head of them once where several of `heads` share it. Where shards could have heads of
+/// their own each needs one: those of fewer are repeated, whatever is exchanged.
 SequenceWriter::Shards SequenceWriter::columnsOf(Value value, int64_t heads) {
   std::optional<SharedHeads> shared = repeatedHeads(value);
   bool isRepeated = shared && heads % shards == 0 && shared->count % shards;
@@ -56,45 +58,58 @@ SequenceWriter::Shards SequenceWriter::columnsOf(Value value, int64_t heads) {
   return narrow;
 }
 
-/// Of each shard some heads of all sequence shards: batch entries of these lie one behind the other,
-/// `[shards * batch, heads / shards, positions / shards, size]`.
-SequenceWriter::Shards SequenceWriter::exchangeToHeads(const Shards &each) {
+/// This rank's place along a part of sp: [1].
+Value SequenceWriter::placeAlong(const AxisPart &part) {
+  Type i32 = builder.getI32Type();
+  Value rank = numberOfShard(builder, loc, axis, alone(graph::getOrAddContext(forward)), i32, 1, 0);
+  if (part.part == AxisPart::Whole)
+    return rank;
+  Value count = graph::scalarConstant(builder, loc, i32, part.count);
+  return alone(part.part == AxisPart::Outer ? graph::DivOp::create(builder, loc, rank, count).getResult()
+                                            : graph::RemOp::create(builder, loc, rank, count).getResult());
+}
+
+/// Of this rank's heads the rows of all shards that its group has: batch entries of these lie one behind the
+/// other, `[entries * batch, heads / group, positions / shards, size]`.
+Value SequenceWriter::exchangeToHeads(const Shards &each, const HeadGroups &groups) {
+  if (groups.group == 1)
+    return joined(each, 0);
   Value own = joined(each, 2);
   ArrayRef<int64_t> shape = typeOf(own).getShape();
-  int64_t batch = shape[0], heads = shape[1] / ranks, positions = shape[2], size = shape[3];
-  own = reshaped(own, {batch, ranks, heads, positions, size});
+  int64_t batch = shape[0], heads = shape[1] / groups.group, rows = shape[2] / mine, size = shape[3];
+  own = reshaped(own, {batch, groups.group, heads, mine * rows, size});
   own = graph::TransposeOp::create(builder, loc, own, ArrayRef<int64_t>{1, 3, 0, 2, 4});
-  own = reshaped(own, {ranks * positions, batch, heads, size});
-  Value all = dist::AllToAllOp::create(builder, loc, own, axes);
-  all = reshaped(all, {shards, positions / mine, batch, heads, size});
+  own = reshaped(own, {groups.entries * rows, batch, heads, size});
+  Value all = dist::AllToAllOp::create(builder, loc, own, groups.inner);
+  all = reshaped(all, {groups.entries, rows, batch, heads, size});
   all = graph::TransposeOp::create(builder, loc, all, ArrayRef<int64_t>{0, 2, 3, 1, 4});
-  all = reshaped(all, {shards * batch, heads, positions / mine, size});
-  Shards groups;
-  for (int64_t shard = 0; shard < mine; ++shard)
-    groups.push_back(sliced(all, 1, shard * (heads / mine), heads / mine));
-  return groups;
+  return reshaped(all, {groups.entries * batch, heads, rows, size});
 }
 
 /// The way back: `[batch, heads, positions / shards, size]` of each shard.
-SequenceWriter::Shards SequenceWriter::toPositions(const Shards &each) {
-  Value own = joined(each, 1);
+SequenceWriter::Shards SequenceWriter::toPositions(Value own, const HeadGroups &groups) {
   ArrayRef<int64_t> shape = typeOf(own).getShape();
-  int64_t batch = shape[0] / shards, heads = shape[1], positions = shape[2], size = shape[3];
-  own = reshaped(own, {shards, batch, heads, positions, size});
-  own = graph::TransposeOp::create(builder, loc, own, ArrayRef<int64_t>{0, 3, 1, 2, 4});
-  own = reshaped(own, {shards * positions, batch, heads, size});
-  Value all = dist::AllToAllOp::create(builder, loc, own, axes);
-  all = reshaped(all, {ranks, mine * positions, batch, heads, size});
-  all = graph::TransposeOp::create(builder, loc, all, ArrayRef<int64_t>{2, 0, 3, 1, 4});
-  all = reshaped(all, {batch, ranks * heads, mine * positions, size});
+  int64_t batch = shape[0] / groups.entries, heads = shape[1], rows = shape[2], size = shape[3];
   Shards back;
+  if (groups.group == 1) {
+    for (int64_t shard = 0; shard < mine; ++shard)
+      back.push_back(sliced(own, 0, shard * batch, batch));
+    return back;
+  }
+  own = reshaped(own, {groups.entries, batch, heads, rows, size});
+  own = graph::TransposeOp::create(builder, loc, own, ArrayRef<int64_t>{0, 3, 1, 2, 4});
+  own = reshaped(own, {groups.entries * rows, batch, heads, size});
+  Value all = dist::AllToAllOp::create(builder, loc, own, groups.inner);
+  all = reshaped(all, {groups.group, mine * rows, batch, heads, size});
+  all = graph::TransposeOp::create(builder, loc, all, ArrayRef<int64_t>{2, 0, 3, 1, 4});
+  all = reshaped(all, {batch, groups.group * heads, mine * rows, size});
   for (int64_t shard = 0; shard < mine; ++shard)
-    back.push_back(sliced(all, 2, shard * positions, positions));
+    back.push_back(sliced(all, 2, shard * rows, rows));
   return back;
 }
 
-/// The masks of all meetings, in the order of dist.attention's; none where there is no mask.
-SequenceWriter::Shards SequenceWriter::masksOf(Operation *op, std::optional<int64_t> group) {
+/// The masks of all meetings, each of what its entries meet; none where there is no mask.
+SequenceWriter::Shards SequenceWriter::masksOf(Operation *op, const HeadGroups &groups) {
   SmallVector<unsigned> columns = cast<SequenceOpInterface>(op).getColumnOperands();
   auto *operand = llvm::find_if(op->getOpOperands(), [&](OpOperand &each) {
     return each.getOperandNumber() && !llvm::is_contained(columns, each.getOperandNumber());
@@ -102,48 +117,45 @@ SequenceWriter::Shards SequenceWriter::masksOf(Operation *op, std::optional<int6
   if (operand == op->getOpOperands().end())
     return {};
   RankedTensorType q = typeOf(op->getOperand(0));
-  int64_t allRows = q.getDimSize(2), allColumns = typeOf(op->getOperand(columns[0])).getDimSize(2);
-  int64_t heads = q.getDimSize(1) / shards;
+  int64_t rows = q.getDimSize(2) / shards, width = typeOf(op->getOperand(columns[0])).getDimSize(2) / shards,
+          heads = q.getDimSize(1);
   SmallVector<int64_t> shape(4 - typeOf(operand->get()).getRank(), 1);
   llvm::append_range(shape, typeOf(operand->get()).getShape());
   Value whole = reshaped(operand->get(), shape);
-  auto take = [&](Value from, int64_t dim, Value places) -> Value {
-    return shape[dim] == 1
-               ? from
-               : graph::GatherOp::create(builder, loc, from, places, dim, IntegerAttr()).getResult();
+  auto range = [](int64_t begin, int64_t count) {
+    return llvm::to_vector(llvm::seq(static_cast<int32_t>(begin), static_cast<int32_t>(begin + count)));
   };
-  auto first = [](int64_t count) { return llvm::to_vector(llvm::seq(static_cast<int32_t>(count))); };
-  Shards masks;
-  if (group) {
-    Value own = shape[1] == 1 ? whole : take(whole, 1, places(*group, first(heads), heads));
-    for (int64_t distance = 0; distance < shards; ++distance) {
-      Shards each;
-      for (int64_t row = 0; row < shards; ++row) {
-        int64_t column = (row + shards - distance) % shards;
-        Value some = shape[2] == 1 ? own : sliced(own, 2, row * (allRows / shards), allRows / shards);
-        each.push_back(shape[3] == 1 ? some
-                                     : sliced(some, 3, column * (allColumns / shards), allColumns / shards));
-      }
-      bool isAlike = shape[0] == 1 && shape[2] == 1 && shape[3] == 1;
-      masks.push_back(isAlike ? each[0] : joined(each, 0));
-    }
-    return masks;
+  auto take = [&](Value from, int64_t dim, Value places) -> Value {
+    return graph::GatherOp::create(builder, loc, from, places, dim, IntegerAttr());
+  };
+  if (shape[1] > 1 && groups.group > 1) {
+    heads /= groups.group;
+    whole = take(whole, 1,
+                 placesOfShard(builder, loc, placeAlong(groups.inner.getParts()[0]), range(0, heads), heads));
   }
-  int64_t ownRows = allRows / shards, ownColumns = allColumns / shards;
-  for (int64_t row = 0; row < mine; ++row) {
-    Value rows = shape[2] == 1 ? whole : take(whole, 2, places(row, first(ownRows), ownRows));
-    for (int64_t step = 0; step < ranks; ++step)
-      for (int64_t column = 0; column < mine; ++column) {
-        if (shape[3] == 1) {
-          masks.push_back(rows);
-          continue;
-        }
-        // Those of the rank that is `step` places before this one.
-        Value there = places((ranks - step) * mine + column, first(ownColumns), ownColumns);
-        there = graph::RemOp::create(builder, loc, there,
-                                     graph::scalarConstant(builder, loc, builder.getI32Type(), allColumns));
-        masks.push_back(take(rows, 3, there));
-      }
+  bool isAlone = groups.entries == shards;
+  Value place = isAlone ? Value() : placeAlong(groups.outer.getParts()[0]);
+  // What a shard `number` behind the first one here has along a dimension.
+  auto ofShard = [&](Value from, int64_t dim, int64_t number, int64_t size) -> Value {
+    if (shape[dim] == 1)
+      return from;
+    if (isAlone)
+      return sliced(from, dim, number % shards * size, size);
+    Value places = placesOfShard(builder, loc, place, range(number * size, size), groups.entries * size);
+    if (number >= groups.entries)
+      places = graph::RemOp::create(builder, loc, places,
+                                    graph::scalarConstant(builder, loc, builder.getI32Type(), shards * size));
+    return take(from, dim, places);
+  };
+  Shards ofRows, masks;
+  for (int64_t entry = 0; entry < groups.entries; ++entry)
+    ofRows.push_back(ofShard(whole, 2, entry, rows));
+  bool isAlike = shape[0] == 1 && shape[2] == 1 && shape[3] == 1;
+  for (int64_t meeting = 0; meeting < shards; ++meeting) {
+    Shards each;
+    for (int64_t entry = 0; entry < groups.entries; ++entry)
+      each.push_back(ofShard(ofRows[entry], 3, entry + shards - meeting, width));
+    masks.push_back(isAlike ? each[0] : joined(each, 0));
   }
   return masks;
 }
@@ -151,44 +163,21 @@ SequenceWriter::Shards SequenceWriter::masksOf(Operation *op, std::optional<int6
 void SequenceWriter::writeMet(Operation *op) {
   auto sequence = cast<SequenceOpInterface>(op);
   SequenceSoftmax softmax = *sequence.getSoftmax();
-  SmallVector<unsigned> columns = sequence.getColumnOperands();
   RankedTensorType first = typeOf(op->getOperand(0));
-  int64_t pairs = first.getDimSize(0) * first.getDimSize(1);
-  bool byHeads = exchanges && first.getDimSize(1) % shards == 0;
-  if (mustExchange && !byHeads)
-    op->emitWarning("has ") << first.getDimSize(1) << " heads, which " << shards
-                            << " sequence shards do not divide: keys and values go along a ring, whatever "
-                               "-sp-method=ulysses asks for";
-  mustExchange &= byHeads;
-  SmallVector<Shards> operands{values.lookup(op->getOperand(0))};
-  for (unsigned number : columns)
-    operands.push_back(columnsOf(op->getOperand(number), first.getDimSize(1)));
-  if (byHeads)
-    for (Shards &each : operands)
-      each = exchangeToHeads(each);
-  auto attend = [&](ValueRange q, ValueRange k, ValueRange v, ValueRange masks) {
-    SmallVector<Type> types, lses;
-    for (auto [rows, some] : llvm::zip_equal(q, v)) {
-      SmallVector<int64_t> shape(typeOf(rows).getShape());
-      lses.push_back(RankedTensorType::get(ArrayRef(shape).drop_back(), builder.getF32Type()));
-      shape[3] = typeOf(some).getDimSize(3);
-      types.push_back(RankedTensorType::get(shape, typeOf(some).getElementType()));
-    }
-    return dist::AttentionOp::create(
-               builder, loc, types, lses, q, k, v, masks, softmax.scale,
-               softmax.causal ? builder.getUnitAttr() : UnitAttr(),
-               byHeads ? builder.getUnitAttr() : UnitAttr(), builder.getI64IntegerAttr(softmax.begin),
-               builder.getI64IntegerAttr(shards), builder.getI64IntegerAttr(pairs), byHeads ? none : axes)
-        .getResult();
-  };
-  if (!byHeads) {
-    values[op->getResult(0)] =
-        Shards(attend(operands[0], operands[1], operands[2], masksOf(op, std::nullopt)));
-    return;
-  }
-  Shards results;
-  for (int64_t shard = 0; shard < mine; ++shard)
-    results.push_back(
-        attend(operands[0][shard], operands[1][shard], operands[2][shard], masksOf(op, shard)).front());
-  values[op->getResult(0)] = toPositions(results);
+  Shards columns[2];
+  for (auto [each, number] : llvm::zip_equal(columns, sequence.getColumnOperands()))
+    each = columnsOf(op->getOperand(number), first.getDimSize(1));
+  HeadGroups groups = groupsFor(op, columns[0], columns[1]);
+  Value q = exchangeToHeads(values.lookup(op->getOperand(0)), groups),
+        k = exchangeToHeads(columns[0], groups), v = exchangeToHeads(columns[1], groups);
+  SmallVector<int64_t> shape(typeOf(q).getShape());
+  auto lse = RankedTensorType::get(ArrayRef(shape).drop_back(), builder.getF32Type());
+  shape[3] = typeOf(v).getDimSize(3);
+  auto attention = dist::AttentionOp::create(
+      builder, loc, RankedTensorType::get(shape, typeOf(v).getElementType()), lse, q, k, v,
+      masksOf(op, groups), softmax.scale, softmax.causal ? builder.getUnitAttr() : UnitAttr(),
+      builder.getI64IntegerAttr(groups.entries), builder.getI64IntegerAttr(softmax.begin),
+      builder.getI64IntegerAttr(shards), builder.getI64IntegerAttr(first.getDimSize(0) * first.getDimSize(1)),
+      groups.outer);
+  values[op->getResult(0)] = toPositions(attention.getResult(), groups);
 }

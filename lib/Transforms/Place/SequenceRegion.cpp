@@ -208,6 +208,14 @@ void SequenceRegion::visit(Operation *op) {
     });
   if (auto slice = dyn_cast<graph::SliceOp>(op))
     return visitView(slice, [&](Value from, Value, TimeCut cut) { return throughSlice(slice, from, cut); });
+  if (auto windows = dyn_cast<graph::WindowsOp>(op)) {
+    // Each position has its window.
+    visitView(windows, [&](Value, Value, TimeCut cut) {
+      return haloOf(windows, cut) ? std::optional(cut) : std::nullopt;
+    });
+    if (chosen.contains(op))
+      return;
+  }
   std::optional<Loops> loops = loopsOf(op);
   if (!loops)
     return;
@@ -259,7 +267,8 @@ std::optional<TimeCut> SequenceRegion::throughSlice(graph::SliceOp op, Value fro
     return std::nullopt;
   if (size == taken)
     return cut;
-  if (from != op.getInput() || cut.parts > 1 || axis == Axis::tp)
+  bool isShort = cut.begin + op.getStarts()[cut.dim] + taken > cut.length;
+  if (from != op.getInput() || cut.parts > 1 || axis == Axis::tp || isShort)
     return std::nullopt;
   if (2 * taken < size) {
     takes.insert(op);
@@ -269,9 +278,23 @@ std::optional<TimeCut> SequenceRegion::throughSlice(graph::SliceOp op, Value fro
   return cut;
 }
 
+bool SequenceRegion::exceeds(Value value, TimeCut cut) {
+  return shapeOf(value)[cut.dim] / cut.parts + cut.begin > cut.length;
+}
+
+static LogicalResult emitMixes(Operation *op) {
+  return op->emitError("'") << op->getName()
+                            << "' mixes positions, and says no rule by which sequence shards (-sp, "
+                               "-sequence-shards) could";
+}
+
 /// What sees rows that are cut whole: sums add pieces, few rows are taken, and what costs little is computed
 /// by every rank of what is gathered.
 LogicalResult SequenceRegion::finish(Operation *op) {
+  for (OpOperand &operand : op->getOpOperands())
+    if (std::optional<TimeCut> cut = cutOf(operand.get()); cut && exceeds(operand.get(), *cut))
+      if (!chosen.contains(op) || sumOps.contains(op) || takenAs(operand) != cut)
+        return emitMixes(op);
   if (chosen.contains(op) || takes.contains(op) || op->hasTrait<OpTrait::IsTerminator>())
     return success();
   std::optional<Loops> loops = loopsOf(op);
@@ -292,9 +315,7 @@ LogicalResult SequenceRegion::finish(Operation *op) {
     }
   }
   if (any && (!loops || isa<ProductOpInterface, SequenceOpInterface, graph::WindowsOp>(op)))
-    return op->emitError("'") << op->getName()
-                              << "' mixes positions, and says no rule by which sequence shards (-sp, "
-                                 "-sequence-shards) could";
+    return emitMixes(op);
   return success();
 }
 

@@ -29,6 +29,11 @@ struct TimeCut {
   bool operator!=(const TimeCut &other) const { return !(*this == other); }
 };
 
+/// How many rows beside its own a shard reads.
+struct SequenceHalo {
+  int64_t before, after;
+};
+
 class SequenceRegion {
 public:
   /// Of sequence shards, or along tp: of rows between products that tensor shards have.
@@ -53,6 +58,9 @@ public:
   std::optional<TimeCut> madeAs(mlir::OpResult result) const {
     return cutAt(result.getOwner(), result.getOwner()->getNumOperands() + result.getResultNumber());
   }
+  /// What shards of windows over positions read beside their own rows (SequenceWindows.cpp); nothing: shards
+  /// have no windows of their own.
+  std::optional<SequenceHalo> haloOf(graph::WindowsOp op, TimeCut cut) const;
   /// How the shards of a value are made; nothing: it is whole.
   std::optional<TimeCut> cutOf(mlir::Value value) const;
   /// The dimension of an operand, or behind these a result, that has the loop of the first operand's
@@ -82,6 +90,8 @@ private:
   void visit(mlir::Operation *op);
   void visitView(mlir::Operation *op,
                  llvm::function_ref<std::optional<TimeCut>(mlir::Value, mlir::Value, TimeCut)> through);
+  /// Whether a value that shards have so has rows behind the sequence, which are no shard's.
+  static bool exceeds(mlir::Value value, TimeCut cut);
   std::optional<TimeCut> throughSlice(graph::SliceOp op, mlir::Value from, TimeCut cut);
   void choose(mlir::Operation *op, const Loops &loops, unsigned loop, TimeCut cut);
   llvm::LogicalResult finish(mlir::Operation *op);

@@ -253,6 +253,9 @@ void SequenceWriter::setPositions(Operation *copy, Operation *whole, int64_t sha
 void SequenceWriter::writeCut(Operation *op) {
   if (isa<SequenceOpInterface>(op) && canMeet(op))
     return writeMet(op);
+  if (auto windows = dyn_cast<graph::WindowsOp>(op);
+      windows && region.haloOf(windows, *region.takenAs(op->getOpOperand(0))))
+    return writeWindows(windows);
   SmallVector<Shards> operands =
       llvm::map_to_vector(op->getOpOperands(), [&](OpOperand &operand) { return operandOf(operand); });
   if (region.sums(op))
@@ -372,6 +375,7 @@ void SequenceWriter::write() {
     }
     setBlocks(before, op, block);
   }
+  keepChoices();
   for (Operation *op : llvm::reverse(gone))
     op->erase();
 }

@@ -15,12 +15,36 @@
 
 namespace dsopt {
 
+/// How ranks of a sequence share attention: neighbours, `group` of them, exchange positions for heads; the
+/// groups are a ring.
+struct HeadGroups {
+  int64_t group, entries;      ///< ranks, and the shards that they have
+  dist::AxesAttr inner, outer; ///< of a group, and of the ring
+};
+
+/// What that takes for forward and backward of an attention.
+struct GroupPrice {
+  int64_t group, elements;  ///< ranks, and what each sends
+  int64_t sending, waiting; ///< picoseconds, of the latter for those that read more columns
+  int64_t time() const { return sending + waiting; }
+  bool operator==(const GroupPrice &other) const {
+    return group == other.group && elements == other.elements && time() == other.time();
+  }
+};
+
+/// Attention that is alike.
+struct GroupChoice {
+  mlir::Location loc;
+  int64_t group, attentions;
+  llvm::SmallVector<GroupPrice> prices; ///< of all groups that can be
+};
+
 class SequenceWriter {
 public:
   SequenceWriter(mlir::func::FuncOp forward, const SequenceRegion &region, int64_t shards, int64_t ranks,
-                 bool exchanges, Axis axis = Axis::sp)
+                 Axis axis = Axis::sp)
       : forward(forward), region(region), builder(forward.getContext()), shards(shards), ranks(ranks),
-        mine(shards / ranks), exchanges(exchanges), axis(axis) {
+        mine(shards / ranks), axis(axis) {
     llvm::SmallVector<AxisPart> parts;
     if (ranks > 1)
       parts.push_back({axis});
@@ -28,8 +52,9 @@ public:
     none = dist::AxesAttr::get(forward.getContext(), {});
   }
   void write();
-  /// Says of the first attention whose heads cannot be exchanged that it is not.
-  void expectExchanges() { mustExchange = true; }
+  /// Has groups of so many ranks exchange heads, where attention has enough of them: it says of the first
+  /// that has not. Without, what is sent and waited for decides.
+  void exchangeIn(int64_t group) { asked = group; }
   /// A region of rows (CutRows.cpp).
   void writeRows();
 
@@ -39,13 +64,20 @@ private:
   void writeCut(mlir::Operation *op);
   void writeSum(mlir::Operation *op, llvm::ArrayRef<Shards> operands);
   void writeTaken(graph::SliceOp op);
+  Shards gatherEnds(mlir::Value value, TimeCut cut, SequenceHalo halo);
+  void writeWindows(graph::WindowsOp op);
   void writeScattered(mlir::Operation *op);
   bool canMeet(mlir::Operation *op) const;
   void writeMet(mlir::Operation *op);
   Shards columnsOf(mlir::Value value, int64_t heads);
-  Shards exchangeToHeads(const Shards &each);
-  Shards toPositions(const Shards &each);
-  Shards masksOf(mlir::Operation *op, std::optional<int64_t> group);
+  HeadGroups groupsOf(int64_t group);
+  GroupPrice priceOf(mlir::Operation *op, int64_t group, int64_t rows, int64_t columns, bool isCausal) const;
+  void keepChoices();
+  HeadGroups groupsFor(mlir::Operation *op, llvm::ArrayRef<mlir::Value> k, llvm::ArrayRef<mlir::Value> v);
+  mlir::Value placeAlong(const AxisPart &part);
+  mlir::Value exchangeToHeads(const Shards &each, const HeadGroups &groups);
+  Shards toPositions(mlir::Value own, const HeadGroups &groups);
+  Shards masksOf(mlir::Operation *op, const HeadGroups &groups);
   void writeWhole(mlir::Operation *op);
   Shards operandOf(mlir::OpOperand &operand);
   Shards shareWhole(mlir::Value value, dist::AxesAttr over);
@@ -79,10 +111,11 @@ private:
   mlir::func::FuncOp forward;
   const SequenceRegion &region;
   mlir::OpBuilder builder;
-  int64_t shards, ranks, mine; ///< in all, and of a rank
-  bool mustExchange = false;
-  bool exchanges; ///< positions for heads, where attention has enough of them; else along a ring
-  Axis axis;      ///< that ranks of the shards are along
+  int64_t shards, ranks, mine;  ///< in all, and of a rank
+  std::optional<int64_t> asked; ///< ranks that exchange heads
+  bool hasWarned = false;
+  llvm::SmallVector<GroupChoice> choices;
+  Axis axis; ///< that ranks of the shards are along
   dist::AxesAttr axes, none;
   mlir::Location loc = builder.getUnknownLoc();
   mlir::Attribute block; ///< that operations are written for

@@ -1,7 +1,8 @@
 //===- AttentionMeetings.h - attention of shards, part by part --*- C++ -*-===//
 //
-// Rows of each shard of a sequence meet the columns of all, on ranks of their own or as batch entries of one:
-// the same bits, and those of the definition but for rounding. For the host's routines and a device's.
+// Rows of each shard of a sequence meet the columns of all, on ranks of their own, as batch entries of one,
+// or of several that have some each: the same bits, and those of the definition but for rounding. For the
+// host's routines and a device's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,8 +47,9 @@ public:
   };
   using Run = std::function<void(AttentionPart &)>;
 
-  Results run(bool entries, const Run &forward, const Run &backward) {
-    int64_t blocks = entries ? 1 : n; // of rows, that are computed at once
+  /// So many shards are batch entries of a rank.
+  Results run(int64_t entries, const Run &forward, const Run &backward) {
+    int64_t blocks = n / entries; // of rows, that are computed at once
     std::vector<AttentionPart> made(blocks);
     for (int64_t block = 0; block < blocks; ++block)
       for (int64_t distance = 0; distance < n; ++distance) {
@@ -61,18 +63,19 @@ public:
         made[block] = part;
       }
     std::vector<AttentionPart> last(blocks);
-    std::vector<Floats> k(blocks), v(blocks);
+    std::vector<Floats> k(n), v(n); // by the shard of columns
     for (int64_t distance = 0; distance < n; ++distance)
       for (int64_t block = 0; block < blocks; ++block) {
-        int64_t columns = entries ? 0 : (block + n - distance) % n;
         AttentionPart part = partOf(entries, block, distance, /*isGradient=*/true);
         part.out = made[block].results[0];
         part.lse = made[block].lse;
         part.d.q_partial = part.d.column_partial = distance + 1 < n;
         if (distance) {
           part.qPrevious = floatsOf(last[block].results[0], true);
-          part.kPrevious = k[columns];
-          part.vPrevious = v[columns];
+          for (int64_t place = 0; place < entries; ++place) {
+            append(part.kPrevious, k[columnsAt(entries, block, distance, place)]);
+            append(part.vPrevious, v[columnsAt(entries, block, distance, place)]);
+          }
         }
         int64_t width = bytesOf(part.d.q_partial ? DSOPT_F32 : c.type), heads = c.heads / readers;
         int64_t count = part.d.batch * heads * ownColumns;
@@ -80,8 +83,13 @@ public:
         part.results[1].assign(count * c.depth * width, 0xff);
         part.results[2].assign(count * c.width * width, 0xff);
         backward(part);
-        k[columns] = floatsOf(part.results[1], part.d.column_partial);
-        v[columns] = floatsOf(part.results[2], part.d.column_partial);
+        for (auto [sums, result] : {std::pair(&k, 1), std::pair(&v, 2)}) {
+          Floats all = floatsOf(part.results[result], part.d.column_partial);
+          auto size = static_cast<int64_t>(all.size()) / entries;
+          for (int64_t place = 0; place < entries; ++place)
+            (*sums)[columnsAt(entries, block, distance, place)].assign(all.begin() + place * size,
+                                                                       all.begin() + (place + 1) * size);
+        }
         last[block] = part;
       }
     Results all;
@@ -89,8 +97,10 @@ public:
       append(all.out, floatsOf(made[block].results[0], false));
       append(all.lse, made[block].lse);
       append(all.q, floatsOf(last[block].results[0], false));
-      append(all.k, k[block]);
-      append(all.v, v[block]);
+    }
+    for (int64_t shard = 0; shard < n; ++shard) {
+      append(all.k, k[shard]);
+      append(all.v, v[shard]);
     }
     return all;
   }
@@ -155,17 +165,23 @@ private:
       }
   }
 
-  AttentionPart partOf(bool entries, int64_t block, int64_t distance, bool isGradient) {
+  /// The shard of columns at a place among entries.
+  int64_t columnsAt(int64_t entries, int64_t block, int64_t distance, int64_t place) const {
+    return (block * entries + (place + distance) % entries + n - distance) % n;
+  }
+
+  AttentionPart partOf(int64_t entries, int64_t block, int64_t distance, bool isGradient) {
     AttentionPart part;
     dsopt_attention &d = part.d = problem.d;
-    part.rank = static_cast<int>(block);
-    int64_t first = entries ? 0 : block, last = entries ? n : block + 1;
+    d.group = entries == n ? 0 : entries;
+    part.rank = static_cast<int>(block * entries + distance % entries);
+    int64_t first = block * entries, last = first + entries;
     for (int64_t shard = first; shard < last; ++shard) {
       take(part.q, problem.q.values, shard, own, c.depth, 1);
       if (isGradient)
         take(part.grad, problem.grad.values, shard, own, c.width, 1);
       // Entries of columns are in their own order, whoever reads them.
-      int64_t column = entries ? shard : (shard + n - distance) % n;
+      int64_t column = columnsAt(entries, block, distance, shard - first);
       take(part.k, problem.k.values, column, ownColumns, c.depth, readers);
       take(part.v, problem.v.values, column, ownColumns, c.width, readers);
     }

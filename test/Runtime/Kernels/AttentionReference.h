@@ -97,7 +97,7 @@ struct AttentionProblem {
     d.begin = c.causal > 1 ? c.causal - kBeginsAt : c.columns - c.rows;
     d.key_heads = c.heads;
     d.pairs = c.batch * c.heads;
-    d.shards = 1;
+    d.shards = d.entries = 1;
     d.scale = 0.7 / std::sqrt(static_cast<double>(c.depth));
     std::mt19937 random(5);
     std::normal_distribution<float> normal;

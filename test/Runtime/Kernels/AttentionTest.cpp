@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(F16, Attention,
 
 class Meet : public testing::TestWithParam<Meeting> {
 protected:
-  Meetings::Results run(bool entries, int threads) {
+  Meetings::Results run(int64_t entries, int threads) {
     ThreadPool pool(threads, 0, prepareThread);
     dsopt_rt rt;
     rt.pool = &pool;
@@ -130,14 +130,18 @@ protected:
 
 TEST_P(Meet, RanksAndEntriesHaveTheSameBits) {
   meetings.shareHeads();
+  int64_t shards = GetParam().shards;
   for (const InstructionSet &set : instructionSetsHere()) {
     SCOPED_TRACE(set.name);
     selectAttention(set.features);
-    Meetings::Results ranks = run(/*entries=*/false, 1);
+    Meetings::Results ranks = run(/*entries=*/1, 1);
     ASSERT_NO_FATAL_FAILURE(meetings.expectDefinition(ranks));
-    ASSERT_TRUE(run(/*entries=*/true, 1) == ranks);
-    ASSERT_TRUE(run(/*entries=*/true, 3) == ranks);
-    ASSERT_TRUE(run(/*entries=*/false, 2) == ranks);
+    ASSERT_TRUE(run(/*entries=*/1, 2) == ranks);
+    for (int64_t entries = 2; entries <= shards; ++entries)
+      if (shards % entries == 0) {
+        ASSERT_TRUE(run(entries, 1) == ranks);
+        ASSERT_TRUE(run(entries, 3) == ranks);
+      }
   }
 }
 INSTANTIATE_TEST_SUITE_P(Shards, Meet, testing::ValuesIn(meetingCases()));

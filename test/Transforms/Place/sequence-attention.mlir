@@ -5,7 +5,7 @@
 // CHECK-LABEL: func @ring
 // CHECK: [[K1:%.*]] = dist.shift %arg1 over [sp]
 // CHECK: [[V1:%.*]] = dist.shift %arg2 over [sp]
-// CHECK: [[R0:%.*]], [[L0:%.*]] = graph.attention_part %arg0, %arg1, %arg2 {begin = 0 : i64, causal, column_step = 4 : i64, distance = 0 : i64, {{.*}}partial, row_step = 4 : i64, {{.*}}shards = 3 : i64}
+// CHECK: [[R0:%.*]], [[L0:%.*]] = graph.attention_part %arg0, %arg1, %arg2 {begin = 0 : i64, causal, distance = 0 : i64, entries = 1 : i64, group = 1 : i64, {{.*}}partial, {{.*}}shards = 3 : i64}
 // CHECK: [[K2:%.*]] = dist.shift [[K1]] over [sp]
 // CHECK: [[V2:%.*]] = dist.shift [[V1]] over [sp]
 // CHECK: [[R1:%.*]], [[L1:%.*]] = graph.attention_part %arg0, [[K1]], [[V1]], [[R0]], [[L0]] {{.*}}distance = 1 : i64, {{.*}}partial
@@ -14,7 +14,7 @@
 // CHECK-SAME: distance = 2 : i64
 // CHECK: return [[R2]]
 func.func @ring(%q: tensor<1x2x4x8xf32>, %k: tensor<1x1x4x8xf32>, %v: tensor<1x1x4x8xf32>) -> tensor<1x2x4x8xf32> {
-  %r, %l = dist.attention %q, %k, %v over [sp] {operandSegmentSizes = array<i32: 1, 1, 1, 0>, causal, begin = 0 : i64, shards = 3 : i64, pairs = 2 : i64, scale = 0.5 : f64} : (tensor<1x2x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
+  %r, %l = dist.attention %q, %k, %v over [sp] {causal, entries = 1 : i64, begin = 0 : i64, shards = 3 : i64, pairs = 2 : i64, scale = 0.5 : f64} : (tensor<1x2x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4xf32>)
   return %r : tensor<1x2x4x8xf32>
 }
 
@@ -35,36 +35,64 @@ func.func @ring(%q: tensor<1x2x4x8xf32>, %k: tensor<1x1x4x8xf32>, %v: tensor<1x1
 // CHECK: [[DV:%.*]] = dist.shift [[DV2]] over [sp]
 // CHECK: return [[Q2]], [[DK]], [[DV]]
 func.func @back(%q: tensor<1x2x4x8xf32>, %k: tensor<1x2x4x8xf32>, %v: tensor<1x2x4x8xf32>, %r: tensor<1x2x4x8xf32>, %l: tensor<1x2x4xf32>, %g: tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>) {
-  %dq, %dk, %dv = dist.attention_grad %q, %k, %v, %r, %l, %g over [sp] {operandSegmentSizes = array<i32: 1, 1, 1, 0, 1, 1, 1>, causal, begin = 0 : i64, shards = 2 : i64, pairs = 2 : i64, scale = 0.5 : f64} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
+  %dq, %dk, %dv = dist.attention_grad %q, %k, %v, %r, %l, %g over [sp] {causal, entries = 1 : i64, begin = 0 : i64, shards = 2 : i64, pairs = 2 : i64, scale = 0.5 : f64} : (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4xf32>, tensor<1x2x4x8xf32>) -> (tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>)
   return %dq, %dk, %dv : tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>, tensor<1x2x4x8xf32>
 }
 
 // -----
 
-// Two of four shards a rank: 0 and 1 meet what this rank has of 0, then 1 and 0 of the other's, and 0 its own 1 last.
+// Two of four shards a rank, as entries: shard 0 meets this rank's 0, 1 of the one before, 0 of that, and this rank's 1
+// at last; 1 meets 1, 0, 1, 0. Where the next step's columns come in, they are behind those of this step.
 // CHECK-LABEL: func @several
-// CHECK: [[R0:%.*]], [[L0:%.*]] = graph.attention_part %arg0, %arg2, %arg2 {begin = 0 : i64, {{.*}}distance = 0 : i64,
-// CHECK: [[S0:%.*]], [[M0:%.*]] = graph.attention_part %arg1, %arg3, %arg3 {begin = 0 : i64, {{.*}}distance = 0 : i64,
-// CHECK: [[S1:%.*]], [[M1:%.*]] = graph.attention_part %arg1, %arg2, %arg2, [[S0]], [[M0]] {begin = 4 : i64, {{.*}}distance = 0 : i64,
-// CHECK: [[R1:%.*]], [[N1:%.*]] = graph.attention_part %arg0, {{.*}}, [[R0]], [[L0]] {begin = -4 : i64, {{.*}}distance = 1 : i64,
-// CHECK: [[R2:%.*]], [[N2:%.*]] = graph.attention_part %arg0, {{.*}}, [[R1]], [[N1]] {begin = 0 : i64, {{.*}}distance = 1 : i64,
-// CHECK: graph.attention_part %arg1, {{.*}}, [[S1]], [[M1]] {begin = 0 : i64, {{.*}}distance = 1 : i64,
-// CHECK: [[S3:%.*]], {{.*}} = graph.attention_part %arg1, {{.*}}{begin = 4 : i64, {{.*}}distance = 1 : i64,
-// CHECK: [[R3:%.*]], {{.*}} = graph.attention_part %arg0, %arg3, %arg3, [[R2]], [[N2]] {begin = -4 : i64, {{.*}}distance = 0 : i64,
-// CHECK: return [[R3]], [[S3]]
-func.func @several(%q0: tensor<1x1x4x8xf32>, %q1: tensor<1x1x4x8xf32>, %k0: tensor<1x1x4x8xf32>, %k1: tensor<1x1x4x8xf32>) -> (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) {
-  %r:2, %l:2 = dist.attention %q0, %q1, %k0, %k1, %k0, %k1 over [sp] {operandSegmentSizes = array<i32: 2, 2, 2, 0>, causal, begin = 0 : i64, shards = 4 : i64, pairs = 1 : i64, scale = 0.5 : f64} : (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>) -> (tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>, tensor<1x1x4xf32>, tensor<1x1x4xf32>)
-  return %r#0, %r#1 : tensor<1x1x4x8xf32>, tensor<1x1x4x8xf32>
+// CHECK: [[N:%.*]] = dist.shift %arg1 over [sp outer 2]
+// CHECK: dist.shift %arg1 over [sp outer 2]
+// CHECK: [[R0:%.*]], [[L0:%.*]] = graph.attention_part %arg0, %arg1, %arg1 {{.*}}distance = 0 : i64, entries = 2 : i64, group = 2 : i64
+// CHECK: [[OWN:%.*]] = graph.slice %arg1 {{.*}}starts = array<i64: 0, 0, 0, 0>
+// CHECK: [[NEXT:%.*]] = graph.slice [[N]] {{.*}}starts = array<i64: 1, 0, 0, 0>
+// CHECK: [[K1:%.*]] = graph.concat [[OWN]], [[NEXT]] {axis = 0
+// CHECK: [[R1:%.*]], [[L1:%.*]] = graph.attention_part %arg0, [[K1]], {{%.*}}, [[R0]], [[L0]] {{.*}}distance = 1 : i64
+// CHECK: [[R2:%.*]], [[L2:%.*]] = graph.attention_part %arg0, [[N]], {{%.*}}, [[R1]], [[L1]] {{.*}}distance = 2 : i64
+// CHECK: [[LAST:%.*]] = graph.slice [[N]] {{.*}}starts = array<i64: 0, 0, 0, 0>
+// CHECK: [[HOME:%.*]] = graph.slice %arg1 {{.*}}starts = array<i64: 1, 0, 0, 0>
+// CHECK: [[K3:%.*]] = graph.concat [[LAST]], [[HOME]] {axis = 0
+// CHECK: [[R3:%.*]], {{%.*}} = graph.attention_part %arg0, [[K3]], {{%.*}}, [[R2]], [[L2]] {{.*}}distance = 3 : i64
+// CHECK: return [[R3]]
+func.func @several(%q: tensor<2x1x4x8xf32>, %k: tensor<2x1x4x8xf32>) -> tensor<2x1x4x8xf32> {
+  %r, %l = dist.attention %q, %k, %k over [sp outer 2] {causal, entries = 2 : i64, begin = 0 : i64, shards = 4 : i64, pairs = 1 : i64, scale = 0.5 : f64} : (tensor<2x1x4x8xf32>, tensor<2x1x4x8xf32>, tensor<2x1x4x8xf32>) -> (tensor<2x1x4x8xf32>, tensor<2x1x4xf32>)
+  return %r : tensor<2x1x4x8xf32>
 }
 
 // -----
 
-// Two shards as batch entries, each distance with a mask of its own.
+// Of two shards, what is summed for the one whose columns go on goes with them; what has come for the other is behind
+// it. In the end the first one's is sent home, as it is rounded.
+// CHECK-LABEL: func @entries_back
+// CHECK: [[DQ0:%.*]], [[DK0:%.*]], {{%.*}} = graph.attention_part_grad {{.*}}distance = 0 : i64, entries = 2 : i64
+// CHECK: [[STAYS:%.*]] = graph.slice [[DK0]] {{.*}}starts = array<i64: 0, 0, 0, 0>
+// CHECK: [[GOES:%.*]] = graph.slice [[DK0]] {{.*}}starts = array<i64: 1, 0, 0, 0>
+// CHECK: [[COMES:%.*]] = dist.shift [[GOES]] over [sp] : tensor<1x1x4x8xf32>
+// CHECK: [[SUM1:%.*]] = graph.concat [[STAYS]], [[COMES]]
+// CHECK: {{%.*}}, [[DK1:%.*]], {{%.*}} = graph.attention_part_grad {{.*}}, [[DQ0]], [[SUM1]], {{.*}}distance = 1 : i64
+// CHECK: [[GOES1:%.*]] = graph.slice [[DK1]] {{.*}}starts = array<i64: 0, 0, 0, 0>
+// CHECK: dist.shift [[GOES1]] over [sp]
+// CHECK: {{%.*}}, [[DK3:%.*]], {{%.*}} = graph.attention_part_grad {{.*}}distance = 3 : i64
+// CHECK: [[GOES3:%.*]] = graph.slice [[DK3]] {{.*}}starts = array<i64: 0, 0, 0, 0>
+// CHECK: [[HOME:%.*]] = dist.shift [[GOES3]] over [sp] : tensor<1x1x4x8xbf16>
+// CHECK: [[DK:%.*]] = graph.concat [[HOME]], {{%.*}} {axis = 0
+// CHECK: return [[DK]]
+func.func @entries_back(%q: tensor<2x1x4x8xbf16>, %l: tensor<2x1x4xf32>) -> tensor<2x1x4x8xbf16> {
+  %dq, %dk, %dv = dist.attention_grad %q, %q, %q, %q, %l, %q over [sp] {causal, entries = 2 : i64, begin = 0 : i64, shards = 4 : i64, pairs = 1 : i64, scale = 0.5 : f64} : (tensor<2x1x4x8xbf16>, tensor<2x1x4x8xbf16>, tensor<2x1x4x8xbf16>, tensor<2x1x4x8xbf16>, tensor<2x1x4xf32>, tensor<2x1x4x8xbf16>) -> (tensor<2x1x4x8xbf16>, tensor<2x1x4x8xbf16>, tensor<2x1x4x8xbf16>)
+  return %dk : tensor<2x1x4x8xbf16>
+}
+
+// -----
+
+// All shards as batch entries, each distance with a mask of its own.
 // CHECK-LABEL: func @entries
-// CHECK: [[R0:%.*]], [[L0:%.*]] = graph.attention_part %arg0, %arg0, %arg0, %arg1 {{.*}}distance = 0 : i64, entries, {{.*}}partial
-// CHECK: graph.attention_part %arg0, %arg0, %arg0, %arg2, [[R0]], [[L0]] {{.*}}distance = 1 : i64, entries
+// CHECK: [[R0:%.*]], [[L0:%.*]] = graph.attention_part %arg0, %arg0, %arg0, %arg1 {{.*}}distance = 0 : i64, entries = 2 : i64, group = 0 : i64, {{.*}}partial
+// CHECK: graph.attention_part %arg0, %arg0, %arg0, %arg2, [[R0]], [[L0]] {{.*}}distance = 1 : i64, entries = 2
 // CHECK-NOT: dist.
 func.func @entries(%q: tensor<2x1x4x8xf32>, %m0: tensor<2x1x1x4xf32>, %m1: tensor<2x1x1x4xf32>) -> tensor<2x1x4x8xf32> {
-  %r, %l = dist.attention %q, %q, %q, %m0, %m1 over [] {operandSegmentSizes = array<i32: 1, 1, 1, 2>, entries, begin = 0 : i64, shards = 2 : i64, pairs = 1 : i64, scale = 0.5 : f64} : (tensor<2x1x4x8xf32>, tensor<2x1x4x8xf32>, tensor<2x1x4x8xf32>, tensor<2x1x1x4xf32>, tensor<2x1x1x4xf32>) -> (tensor<2x1x4x8xf32>, tensor<2x1x4xf32>)
+  %r, %l = dist.attention %q, %q, %q, %m0, %m1 over [] {entries = 2 : i64, begin = 0 : i64, shards = 2 : i64, pairs = 1 : i64, scale = 0.5 : f64} : (tensor<2x1x4x8xf32>, tensor<2x1x4x8xf32>, tensor<2x1x4x8xf32>, tensor<2x1x1x4xf32>, tensor<2x1x1x4xf32>) -> (tensor<2x1x4x8xf32>, tensor<2x1x4xf32>)
   return %r : tensor<2x1x4x8xf32>
 }

@@ -27,6 +27,8 @@ public:
   double end() const { return latest; }
   /// The sum of the costs of what a position computes.
   double busy(int64_t position) const { return work[position]; }
+  /// How long a wait holds its stream up.
+  double heldBy(mlir::Operation *wait) const { return held.lookup(wait); }
   /// Actions and waits that wait for each other in a circle, each for the next;
   /// empty if all ends.
   llvm::SmallVector<mlir::Operation *> deadlock();
@@ -60,6 +62,7 @@ private:
   llvm::SmallVector<double> work;
   std::vector<double> ends; ///< of actions, by number; before that none
   llvm::DenseMap<int64_t, llvm::SmallVector<int64_t, 2>> waiting;
+  llvm::DenseMap<mlir::Operation *, double> held; ///< by waits that do
   std::vector<int64_t> ready;
   double latest = 0;
 };

@@ -1,16 +1,34 @@
 //===- StepCost.h - how long a step takes, by its runs' flops ---*- C++ -*-===//
 //
-// The one estimate that the plan and the program table give.
+// The one estimate that the plan, the program table and remarks give.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef DSOPT_ANALYSIS_EXEC_STEPCOST_H
 #define DSOPT_ANALYSIS_EXEC_STEPCOST_H
 
+#include "dsopt/Dialect/Exec/Members.h"
 #include "dsopt/Interfaces/AssumedRates.h"
 #include "dsopt/Interfaces/DeviceLimits.h"
 
 namespace dsopt {
+
+/// What actions take, in seconds.
+class ActionTimes {
+public:
+  explicit ActionTimes(mlir::ModuleOp module);
+  double flopsOf(exec::ActionOpInterface action) const;
+  /// Of what is computed.
+  double ofWork(exec::ActionOpInterface action) const;
+  /// Of what a rank sends or copies.
+  double ofMove(exec::ActionOpInterface action);
+
+private:
+  exec::Members members;
+  std::optional<DeviceLimits> device;
+  int64_t threads;
+  llvm::DenseMap<mlir::StringAttr, double> flops, seconds; ///< of segments
+};
 
 /// A step in which runs take as long as they have floating-point operations (on a device: what its limits
 /// give), and all else takes no time.

@@ -287,9 +287,10 @@ def Dist_ShiftOp : Dist_ValueOp<"shift", [SameOperandsAndResultType]> {
   let assemblyFormat = "$value `over` $axes attr-dict `:` type($value)";
 }
 
-class Dist_AttentionBase<string mnemonic> : Dist_ValueOp<mnemonic, [AttrSizedOperandSegments, SameVariadicResultSize]> {
-  dag place = (ins F64Attr:$scale, UnitAttr:$causal, UnitAttr:$entries, I64Attr:$begin, I64Attr:$shards, I64Attr:$pairs,
-                        Dist_AxesAttr:$axes);
+class Dist_AttentionBase<string mnemonic> : Dist_ValueOp<mnemonic> {
+  dag rows = (ins AnyStaticShapeTensor:$q, AnyStaticShapeTensor:$k, AnyStaticShapeTensor:$v);
+  dag place = (ins Variadic<AnyStaticShapeTensor>:$masks, F64Attr:$scale, UnitAttr:$causal, I64Attr:$entries, I64Attr:$begin,
+                   I64Attr:$shards, I64Attr:$pairs, Dist_AxesAttr:$axes);
   let assemblyFormat = "operands `over` $axes attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
@@ -297,30 +298,25 @@ class Dist_AttentionBase<string mnemonic> : Dist_ValueOp<mnemonic, [AttrSizedOpe
 def Dist_AttentionOp : Dist_AttentionBase<"attention"> {
   let summary = "attention of sequence shards, each of which has its rows and its columns";
   let description = [{
-    There are `shards` of a sequence, the same number on each rank along `axes`, one q, k and v for each; or, with
-    `entries`, one rank has all of them as batch entries, one behind the other. Rows of shard i meet the columns of
+    There are `shards` of a sequence; batch entries are of `entries` neighbouring ones, one behind the other: of all,
+    or of those that follow from the rank's place along `axes`, a ring. Rows of shard i meet the columns of
     shards i, i - 1, ..., i + 1 (modulo `shards`) in this order at every degree (ring attention: Liu et al., 2023), and in
-    backward keys of shard j rows of j, j + 1, ..., j - 1. `masks` are of each meeting: by distance with `entries`, else by
-    shard of rows, step of the ring and shard of columns. With `causal` row t of the sequence reads columns 0 to t + `begin`.
+    backward keys of shard j rows of j, j + 1, ..., j - 1. `masks` are of each meeting, by its number, for all entries.
+    With `causal` row t of the sequence reads columns 0 to t + `begin`.
     Each head of k and v may be read by several of q. It is taken apart into `graph.attention_part` and `dist.shift`.
 
     ```mlir
-    %o, %l = dist.attention %q, %k, %v over [sp] {...} : (tensor<1x4x8x16xf32>, ...) -> (tensor<1x4x8x16xf32>, tensor<1x4x8xf32>)
+    %o, %l = dist.attention %q, %k, %v over [sp] {entries = 1 : i64, shards = 4 : i64, ...} : (tensor<1x4x8x16xf32>, ...) -> (tensor<1x4x8x16xf32>, tensor<1x4x8xf32>)
     ```
   }];
-  let arguments = !con((ins Variadic<AnyStaticShapeTensor>:$q, Variadic<AnyStaticShapeTensor>:$k,
-                            Variadic<AnyStaticShapeTensor>:$v, Variadic<AnyStaticShapeTensor>:$masks), place);
-  let results = (outs Variadic<AnyStaticShapeTensor>:$result, Variadic<AnyStaticShapeTensor>:$lse);
+  let arguments = !con(rows, place);
+  let results = (outs AnyStaticShapeTensor:$result, AnyStaticShapeTensor:$lse);
 }
 
 def Dist_AttentionGradOp : Dist_AttentionBase<"attention_grad"> {
   let summary = "the gradients of dist.attention's q, k and v";
-  let arguments = !con((ins Variadic<AnyStaticShapeTensor>:$q, Variadic<AnyStaticShapeTensor>:$k,
-                            Variadic<AnyStaticShapeTensor>:$v, Variadic<AnyStaticShapeTensor>:$masks,
-                            Variadic<AnyStaticShapeTensor>:$result, Variadic<AnyStaticShapeTensor>:$lse,
-                            Variadic<AnyStaticShapeTensor>:$grad), place);
-  let results = (outs Variadic<AnyStaticShapeTensor>:$q_grad, Variadic<AnyStaticShapeTensor>:$k_grad,
-                      Variadic<AnyStaticShapeTensor>:$v_grad);
+  let arguments = !con(rows, (ins AnyStaticShapeTensor:$result, AnyStaticShapeTensor:$lse, AnyStaticShapeTensor:$grad), place);
+  let results = (outs AnyStaticShapeTensor:$q_grad, AnyStaticShapeTensor:$k_grad, AnyStaticShapeTensor:$v_grad);
 }
 
 #endif // DSOPT_DIALECT_DIST_DISTOPS

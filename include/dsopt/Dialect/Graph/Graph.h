@@ -66,6 +66,9 @@ inline constexpr llvm::StringLiteral kModelTypeAttr = "graph.model_type";
 /// no choice of cuts is below (i64 picoseconds of a rank of as many as there are tensor shards).
 inline constexpr llvm::StringLiteral kShardCostAttr = "graph.shard_cost",
                                      kShardBoundAttr = "graph.shard_bound";
+/// On the module: how many ranks exchange heads in attention of sequence shards, `group` of them, and what
+/// each of the possible `groups` sends and takes (dictionaries of i64s).
+inline constexpr llvm::StringLiteral kSequenceGroupsAttr = "graph.sequence_groups";
 /// On an argument that no data gives (unit): the loss's gradient; what random numbers follow from
 /// (Context.h).
 inline constexpr llvm::StringLiteral kSeedAttr = "graph.seed", kContextAttr = "graph.context";

@@ -81,10 +81,10 @@ def Graph_AttentionPartOp : Graph_RoutineOp<"attention_part", [AttrSizedOperandS
   let summary = "attention of rows to some of their columns, behind what they have read before";
   let description = [{
     As `graph.attention`, for rows of one of `shards` sequence shards and columns of another, which is
-    `distance` before it (the last one lies before the first). The shard of rows is numbered by the rank's place
-    along sp, or, with `entries`, batch entries are of all shards, one behind the other, and those of k and v, too.
-    Of shards numbered 0 row t reads columns 0 to t + `begin` (with `causal`); `row_step` is added for each further
-    number, `column_step` taken away for each further one of columns. k and v have all heads of q, or each is
+    `distance` before it (the last one lies before the first). Batch entries are of `entries` neighbouring shards, one
+    behind the other, those of k and v by their numbers modulo `entries`. They are of all shards, or of those that
+    follow from the rank's place along sp, where `group` ranks have the same. With `causal` row t of the sequence
+    reads columns 0 to t + `begin`. k and v have all heads of q, or each is
     read by several. The result is of these columns and of those that `previous` is of, whose lse is
     `previous_lse`: both weighted by their sums of exponentials. It is fp32 where it is `partial`. Work is cut as for
     `pairs` of a batch entry and a head.

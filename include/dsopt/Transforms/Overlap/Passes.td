@@ -119,7 +119,9 @@ def ReportOverlap : Pass<"report-overlap", "::mlir::ModuleOp"> {
     Input: programs with their waits. Output: the same, and a remark (category `overlap`) for
     reductions, copies and gathers that the compute stream waits for although no run lies between what
     they had to wait for and what waits for them, with the buffer that both touch; and for those that
-    cannot start before the last run is complete. Without remarks nothing is looked for.
+    cannot start before the last run is complete. Of what travels between sequence shards (hops along a ring, exchanges
+    of heads, sums) it says how long runs of each phase wait for it, by the times that the plan has of a step. Without
+    remarks nothing is looked for.
 
     ```mlir
     %0 = exec.run @block1.B ...

@@ -58,7 +58,7 @@ def CutSequence : Pass<"cut-sequence", "::mlir::ModuleOp"> {
     once: gradients of parameters are added over all ranks along sp.
 
     A slice of the rows (a shifted loss) has the shards of all of them: rows that it leaves out are computed, and
-    count nothing.
+    count nothing. Windows at every position read the ends of the shards beside, which are gathered.
 
     ```mlir
     %q = graph.matmul %x, %wq : (tensor<2x8x64xf32>, tensor<64x64xf32>) -> tensor<2x8x64xf32>

@@ -36,10 +36,7 @@ const AttentionKernels &dsopt::runtime::kernelsOf(const dsopt_attention &d) {
 /// The descriptor as this rank's rows have it.
 static dsopt_attention placed(const dsopt_rt &rt, const dsopt_attention &d) {
   dsopt_attention own = d;
-  if (!d.entries) {
-    own.begin = dsopt_attention_begin(&d, rt.sequenceRank);
-    own.row_step = own.column_step = 0;
-  }
+  own.first = dsopt_attention_first(&d, rt.sequenceRank);
   return own;
 }
 

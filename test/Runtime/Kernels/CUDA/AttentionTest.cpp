@@ -93,10 +93,7 @@ protected:
   /// As what calls the routines places them.
   static dsopt_attention placed(const AttentionPart &part) {
     dsopt_attention d = part.d;
-    if (!d.entries) {
-      d.begin = dsopt_attention_begin(&d, part.rank);
-      d.row_step = d.column_step = 0;
-    }
+    d.first = dsopt_attention_first(&d, part.rank);
     return d;
   }
   AttentionTensors tensorsOf(const AttentionPart &part) {
@@ -107,7 +104,7 @@ protected:
     tensors.mask = there(part.mask);
     return tensors;
   }
-  Meetings::Results run(bool entries) {
+  Meetings::Results run(int64_t entries) {
     auto forward = [&](AttentionPart &part) {
       AttentionTensors tensors = tensorsOf(part);
       tensors.previous = there(part.previous);
@@ -146,9 +143,11 @@ protected:
 
 TEST_P(Meet, RanksAndEntriesHaveTheSameBits) {
   meetings.shareHeads();
-  Meetings::Results ranks = run(/*entries=*/false);
+  Meetings::Results ranks = run(/*entries=*/1);
   ASSERT_NO_FATAL_FAILURE(meetings.expectDefinition(ranks));
-  ASSERT_TRUE(run(/*entries=*/true) == ranks);
+  for (int64_t entries = 2; entries <= GetParam().shards; ++entries)
+    if (GetParam().shards % entries == 0)
+      ASSERT_TRUE(run(entries) == ranks);
 }
 INSTANTIATE_TEST_SUITE_P(Shards, Meet, testing::ValuesIn(meetingCases()));
 } // namespace
