@@ -3,8 +3,6 @@ and layouts, of models of a symbolic length and of a fixed one. Equal seeds draw
 
 usage: generate_bits.py DSOPT [CASES [SEED]]
 """
-import itertools
-import os
 import sys
 import tempfile
 

@@ -386,12 +386,12 @@ struct Program : Lists {
   std::vector<Parameter> parameters;        ///< in the model's order
   std::vector<Bucket> buckets;
   std::vector<RankGroups> communicators;
-  bool trains = true;            ///< else a step is an evaluation
-  int64_t sequences = 0;         ///< of a program that generates: how many it keeps; 0: it does not
+  bool trains = true;             ///< else a step is an evaluation
+  int64_t sequences = 0;          ///< of a program that generates: how many it keeps; 0: it does not
   int64_t context = 0, chunk = 0; ///< of such a one: positions of each, and most rows of a run
-  std::string dimension;         ///< that has variants, empty: none
-  int64_t size = 0;              ///< of the dimension in what is no variant: the largest
-  std::vector<Variant> variants; ///< by size, ascending
+  std::string dimension;          ///< that has variants, empty: none
+  int64_t size = 0;               ///< of the dimension in what is no variant: the largest
+  std::vector<Variant> variants;  ///< by size, ascending
   std::vector<Call> calls;
   std::map<std::string, std::vector<int64_t>> segment_calls; ///< of a segment, in order: indices into `calls`
   std::map<std::string, int64_t> update_calls;               ///< of an update kernel

@@ -345,8 +345,8 @@ Program parseProgram(const char *text, size_t bytes, std::string_view actions) {
       .list("outputs", p.outputs, readOutput)
       .list("parameters", p.parameters, readParameter)
       .list("buckets", p.buckets, readBucket)
-      .list("communicators", p.communicators, readGroups)("sequences", p.sequences)("context", p.context)("chunk", p.chunk)(
-          "dimension", p.dimension)("size", p.size)
+      .list("communicators", p.communicators, readGroups)("sequences", p.sequences)("context", p.context)(
+          "chunk", p.chunk)("dimension", p.dimension)("size", p.size)
       .list("variants", p.variants, readVariant)
       .list("calls", p.calls, readCall)("segment_calls", p.segment_calls)("update_calls",
                                                                           p.update_calls)("uses", p.uses);

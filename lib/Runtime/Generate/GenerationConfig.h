@@ -11,9 +11,9 @@
 
 namespace dsopt::runtime {
 
-/// Takes what generation_config.json (`json`, empty: none) says of what no option does: end tokens, penalties, the
-/// most new tokens; and, where no option asks for draws, whether and how tokens are drawn, with transformers' own
-/// defaults. An Error of status 1 names what is not as it should be.
+/// Takes what generation_config.json (`json`, empty: none) says of what no option does: end tokens,
+/// penalties, the most new tokens; and, where no option asks for draws, whether and how tokens are drawn,
+/// with transformers' own defaults. An Error of status 1 names what is not as it should be.
 void applyGenerationConfig(const std::string &json, const ParsedOptions &options, SamplingOptions &sampling,
                            std::optional<int64_t> &newTokens);
 

@@ -245,8 +245,8 @@ bool Raiser::isBounded(Value mask) {
   auto constant = mask.getDefiningOp<graph::ConstantOp>();
   auto elements = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : nullptr;
   return elements && llvm::all_of(elements.getValues<APFloat>(), [](const APFloat &number) {
-    return std::abs(number.convertToDouble()) <= kBound;
-  });
+           return std::abs(number.convertToDouble()) <= kBound;
+         });
 }
 
 Value Raiser::reshaped(Value value, ArrayRef<int64_t> shape) {

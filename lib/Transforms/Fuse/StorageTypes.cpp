@@ -10,8 +10,8 @@ using namespace mlir;
 
 namespace dsopt {
 namespace {
-/// What a value inside a kernel would be stored as, as far as its operands say. A splat, a row's number that is
-/// broadcast and what is made of constants alone leave the choice to what they are combined with: of one
+/// What a value inside a kernel would be stored as, as far as its operands say. A splat, a row's number that
+/// is broadcast and what is made of constants alone leave the choice to what they are combined with: of one
 /// sequence a table of positions is as large as what it is combined with, of two it is not.
 enum class Flow { Open, Narrow, Wide };
 

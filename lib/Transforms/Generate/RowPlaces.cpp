@@ -72,9 +72,10 @@ LogicalResult RowPlaces::find(func::FuncOp function) {
              << (isLabel ? name : tokens) << ", the labels that they are compared with";
     hasLabels = isLabel;
     if (shape.size() != 2)
-      return function.emitError("takes ") << name << " of type " << argument.getType()
-                                          << ", expected a token for each position, [sequences, T]; what is a "
-                                             "setting is bound by -input=NAME=VALUE";
+      return function.emitError("takes ")
+             << name << " of type " << argument.getType()
+             << ", expected a token for each position, [sequences, T]; what is a "
+                "setting is bound by -input=NAME=VALUE";
     if (rows)
       return function.emitError("takes ")
              << name << " beside " << tokens
