@@ -4,6 +4,8 @@
 
 #include "dsopt/Runtime/Error.h"
 
+#include <nlohmann/json.hpp>
+
 using namespace dsopt::runtime;
 
 namespace {
