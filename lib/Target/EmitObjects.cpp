@@ -83,6 +83,8 @@ LogicalResult dsopt::emitObjects(ModuleOp module, const ObjectOptions &options, 
     addTable(tables, "dsopt_program", program.text);
     addTable(tables, "dsopt_actions", program.actions);
     addTable(tables, "dsopt_model", model);
+    if (!program.texts.empty())
+      addTable(tables, "dsopt_texts", program.texts);
     if (!images.empty())
       addTable(tables, "dsopt_images", images);
   };

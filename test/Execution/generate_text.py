@@ -7,9 +7,12 @@ import json
 import os
 import pty
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+
+import numpy as np
 
 from runs import check, execute, model
 
@@ -71,6 +74,14 @@ def ends(folder, answer):
     words = [f"-tokenizer={drawn}", "-prompt=w3 w4"]
     one = ask(*words, "-ignore-eos").stdout
     check(len(one.split()) <= 3 and one != " ".join(answer.split()[:3]) + "\n", f"generation_config.json asks for draws of three tokens: {one!r}")
+    # Of a model with one beside it, prompts of tokens go by it, too.
+    beside = os.path.join(folder, "beside")
+    shutil.copytree(os.path.dirname(TOY), beside)
+    json.dump({"max_new_tokens": 2}, open(f"{beside}/generation_config.json", "w"))
+    np.savez(f"{beside}/ids.npz", **{"0": np.array([5, 6]), "1": np.array([7])})
+    said = execute([dsopt, "generate", os.path.join(beside, os.path.basename(TOY)), f"-prompt-ids={beside}/ids.npz", "-quiet"]).stdout
+    lines = [json.loads(line) for line in said.splitlines()]
+    check([len(line["tokens"]) for line in lines] == [2, 2] and all(isinstance(token, int) for token in lines[0]["tokens"]), f"answers of two tokens: {lines}")
     check(ask(*words, "-ignore-eos", "-temperature=0").stdout == " ".join(answer.split()[:3]) + "\n", "an option counts before generation_config.json")
 
 
@@ -79,6 +90,14 @@ def elsewhere(folder, answer):
     program = os.path.join(folder, "program")
     execute([dsopt, "generate", TOY, "-o", program, "-quiet"])
     check(execute([program, *words, "-quiet"]).stdout == answer, "an executable answers otherwise")
+    # It carries the tokenizer that it was given, and what lay beside the model.
+    given = write_tokenizer(os.path.join(folder, "given"), max_new_tokens=2)
+    said = execute([dsopt, "generate", TOY, f"-tokenizer={given}", "-o", os.path.join(folder, "whole")]).stdout
+    check("whole -prompt=TEXT runs it" in said and "runs with" not in said, f"an executable with its tokenizer: {said}")
+    shutil.rmtree(given)
+    whole = [os.path.join(folder, "whole"), "-prompt=w3 w4", "-ignore-eos", "-quiet"]
+    check(execute(whole).stdout == " ".join(answer.split()[:2]) + "\n", "what an executable carries counts for nothing")
+    check(execute([*whole, f"-tokenizer={folder}", "-max-new-tokens=6"]).stdout == answer, "a tokenizer that is asked for counts before the carried one")
     said = execute([program, *words]).stderr
     check(re.search(r"dsopt: 2 tokens of prompts in .* a second\), 6 behind them in .* a second\)", said), f"rates: {said!r}")
     run = os.path.join(folder, "run")
@@ -89,7 +108,7 @@ def elsewhere(folder, answer):
     check(total["cache"] == 2 * 4 * 16 * 4 * 8 * int(total["cache"] / (2 * 4 * 16 * 4 * 8)) > 0, f"caches of 4 sequences: {total}")
     check(ask("-max-batch=4", f"-device-memory={total['total']}", *words).stdout == answer, "a budget of what the plan says is too small")
     refused = ask("-max-batch=4", f"-device-memory={total['total'] - 4096}", *words, status=1).stderr
-    check("-device-memory" in refused, f"a smaller budget: {refused}")
+    check("-device-memory" in refused and "a smaller -max-batch, -max-context or -chunk takes less" in refused, f"a smaller budget: {refused}")
 
 
 def refused(folder):
@@ -100,6 +119,7 @@ def refused(folder):
         ("the tokenizer has 202 tokens, expected at most the 96 of the model's embedding", ["-prompt=w1", f"-tokenizer={large}"]),
         ("there is no tokenizer", ["-prompt=w1"]),
         ("prompt 0 is empty, expected at least one token", ["-prompt= ", *words]),
+        ("option -steps trains, but nothing is trained with -generate", ["-prompt=w1", "-steps=3", *words]),
         ("UTF-8", [f"-prompt=@{folder}/bad.txt", *words]),
         ("options -prompt-ids and -prompt exclude each other", ["-prompt=w1", "-prompt-ids=x.npz", *words]),
         ("option -system is what a conversation begins with: it needs -chat", ["-prompt=w1", "-system=w2", *words]),

@@ -390,9 +390,10 @@ void setCompileOptions(ModuleOp module, const ParsedOptions &options, const Laun
   for (const auto &[name, values] : options.values)
     if (const runtime::OptionRow *row = runtime::findOption(name); row && row->use == OptionUse::Run)
       defaults.set(name, builder.getStringAttr(llvm::join(values, ",")));
-  // The path of the data is not part of a program.
+  // The path of the data is not part of a program; a tokenizer is in it.
   for (const char *name : {"data", "eval", "eval-data", "log", "quiet", "save-outputs", "save-weights",
-                           "save-onnx", "trace", "compare", "breakdown", "report"})
+                           "save-onnx", "trace", "compare", "breakdown", "report", "prompt", "prompts",
+                           "prompt-ids", "tokenizer", "tokenizer-pattern"})
     defaults.erase(name);
   setOption(module, "run_defaults", defaults.getDictionary(module.getContext()));
 }

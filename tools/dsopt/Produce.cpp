@@ -3,9 +3,11 @@
 #include "Produce.h"
 #include "Output.h"
 
+#include "dsopt/Dialect/Graph/Graph.h"
 #include "dsopt/Interfaces/Options.h"
 #include "dsopt/Runtime/AtomicFile.h"
 #include "dsopt/Runtime/Executable.h"
+#include "dsopt/Runtime/Prompts.h"
 #include "dsopt/Target/Target.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
@@ -117,7 +119,7 @@ std::string outputFile(const std::string &path, const ParsedOptions &options) {
 
 /// What was written, how it is started, and what it was told to do by default.
 static void sayWritten(ModuleOp module, const ParsedOptions &options, const std::string &path,
-                       const std::string &output, bool isForBoth) {
+                       const std::string &output, bool isForBoth, bool carriesTexts) {
   int64_t dp = options::dp(module).value_or(1), pp = options::pp(module), sp = options::sp(module),
           tp = options::tp(module);
   std::string ranks = " rank";
@@ -138,8 +140,9 @@ static void sayWritten(ModuleOp module, const ParsedOptions &options, const std:
                << " for " << dp * pp * sp * tp << ranks
                << (compiledIn.empty() ? "" : ", compiled with" + compiledIn)
                << (isForBoth ? ", on a GPU or the CPU; " : "; ") << command
-               << (getOption(module, "generate", 0) ? " -prompt-ids=FILE" : " -data=FILE") << " runs it, "
-               << command << " -help shows its options\n";
+               << (getOption(module, "generate", 0) ? carriesTexts ? " -prompt=TEXT" : " -prompt-ids=FILE"
+                                                    : " -data=FILE")
+               << " runs it, " << command << " -help shows its options\n";
   std::string defaults;
   auto given = dyn_cast_or_null<DictionaryAttr>(getOption(module, "run_defaults"));
   for (NamedAttribute one : given ? given.getValue() : ArrayRef<NamedAttribute>()) {
@@ -171,6 +174,20 @@ static FailureOr<DeviceImages> makeImages(ModuleOp module, const ObjectOptions &
   return emitImages(module, how, assembler);
 }
 
+/// What a program that generates carries to understand texts: the tokenizer that is asked for, else what lies
+/// beside the model.
+static std::string carriedTexts(ModuleOp module, const ParsedOptions &options) {
+  auto folder = module->getAttrOfType<StringAttr>(graph::kModelFolderAttr);
+  llvm::StringRef beside = folder && !folder.getValue().empty() ? folder.getValue() : llvm::StringRef(".");
+  runtime::TokenizerFiles own;
+  if (fs::is_directory(beside))
+    own = runtime::TokenizerFiles::read(beside.str());
+  runtime::TokenizerFiles files = runtime::answerFiles(options, std::move(own));
+  if (options.has("tokenizer"))
+    runtime::Tokenizer check(files);
+  return files.bytes.empty() ? "" : files.pack();
+}
+
 LogicalResult Product::produce(const ParsedOptions &options) {
   ObjectOptions how = objectOptions();
   std::string emit = options.text("emit"), output = outputFile(path, options);
@@ -196,6 +213,9 @@ LogicalResult Product::produce(const ParsedOptions &options) {
   if (failed(images))
     return failure();
   FailureOr<ProgramTable> program = emitProgram(module, images->list);
+  // A run reads it where it is.
+  if (succeeded(program) && getOption(module, "generate", 0) && !options.has("run"))
+    program->texts = carriedTexts(module, options);
   ObjectBuffers objects;
   if (failed(program) ||
       failed(emitObjects(module, how, *program, protobuf, objects, images->bytes, std::move(known))))
@@ -219,7 +239,7 @@ LogicalResult Product::produce(const ParsedOptions &options) {
       programs.push_back(program->getBuffer());
     runtime::writeExecutable(runtimePath(), programs, output);
     if (!options.has("quiet"))
-      sayWritten(module, options, path, output, targets.areSeveral());
+      sayWritten(module, options, path, output, targets.areSeveral(), !program->texts.empty());
     return success();
   }
   int file = inMemory(bytes);

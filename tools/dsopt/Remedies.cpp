@@ -23,6 +23,8 @@ std::string dsopt::findRemedy(MLIRContext &context, const ParsedOptions &given,
   int64_t budget = given.integer("device-memory");
   if (budget <= 0)
     return "";
+  if (given.has("generate"))
+    return "a smaller -max-batch, -max-context or -chunk takes less";
   ImportReport report;
   OwningOpRef<ModuleOp> source = readSource(context, given, report, /*warns=*/false);
   Trials trials(*source, given, launcher, budget);

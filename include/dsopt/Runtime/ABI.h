@@ -6,6 +6,7 @@
 //   dsopt_program_bytes  its length (uint64_t),
 //   dsopt_actions, dsopt_actions_bytes   what the positions do, where the table does not say it,
 //   dsopt_model, dsopt_model_bytes   the model's protobuf without its parameters,
+//   dsopt_texts, dsopt_texts_bytes   of one that generates, if it is known: its packed TokenizerFiles,
 //   one function for each segment and each update kernel, named in the table,
 //   one symbol for each constant, named in the table,
 //   and if it is for a device: dsopt_images, dsopt_images_bytes   the device's code (Program::images), and

@@ -389,6 +389,7 @@ struct Program : Lists {
   bool trains = true;             ///< else a step is an evaluation
   int64_t sequences = 0;          ///< of a program that generates: how many it keeps; 0: it does not
   int64_t context = 0, chunk = 0; ///< of such a one: positions of each, and most rows of a run
+  std::string_view texts;         ///< its TokenizerFiles, packed; not of the table, empty: none are carried
   std::string dimension;          ///< that has variants, empty: none
   int64_t size = 0;               ///< of the dimension in what is no variant: the largest
   std::vector<Variant> variants;  ///< by size, ascending

@@ -29,6 +29,10 @@ struct TokenizerFiles {
 
   /// Of a file, or of a folder; other files in it are not read.
   static TokenizerFiles read(const std::string &path);
+
+  /// All of it as bytes that a program carries, and back; `where` is what messages call them then.
+  std::string pack() const;
+  static TokenizerFiles unpack(std::string_view packed, const std::string &where);
 };
 
 /// What becomes of special tokens.
@@ -65,8 +69,6 @@ public:
 
   /// Chat templates by name; the one for everything is "default".
   const std::map<std::string, std::string> &chatTemplates() const;
-  /// generation_config.json as it is, empty where there is none.
-  const std::string &generationConfig() const;
 
 private:
   struct Impl;

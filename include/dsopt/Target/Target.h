@@ -54,6 +54,7 @@ bool convertsF16(TargetAttr target);
 struct ProgramTable {
   std::string text;    ///< JSON
   std::string actions; ///< of each position, one JSON array a line, which the text names by place
+  std::string texts;   ///< the tokenizer's files, packed; may be empty
 };
 
 /// A device's code for one architecture, and where it lies among all.

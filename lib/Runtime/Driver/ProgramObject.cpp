@@ -90,6 +90,8 @@ void ProgramObject::open(const std::string &path, const std::string &shownAs) {
   } catch (const Error &error) {
     throw Error(error.status, shownAs + ": " + error.what());
   }
+  if (auto *size = static_cast<const uint64_t *>(symbol("dsopt_texts_bytes")))
+    program.texts = {static_cast<const char *>(symbol("dsopt_texts")), *size};
   if (!lacks.empty())
     throw Error(StatusInput, lacks);
 }

@@ -281,9 +281,11 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
   else if (options.has("best-metric"))
     throw Error(StatusInput,
                 "option -best-metric says what -stop-after and -keep-best go by: give one of them");
+  std::string word = program.sequences > 0 ? "-generate" : program.outputs.empty() ? "-eval" : "-predict";
   for (const char *name : {"save", "steps", "epochs"})
     if (settings.evaluates && given.has(name))
-      throw Error(StatusInput, std::string("option -") + name + " trains, but nothing is trained with -eval");
+      throw Error(StatusInput,
+                  std::string("option -") + name + " trains, but nothing is trained with " + word);
   run.shuffle = options.has("shuffle");
   if (run.shuffle && !program.outputs.empty())
     throw Error(StatusInput,
@@ -331,7 +333,7 @@ RunSettings dsopt::runtime::resolveSettings(const Program &program, ParsedOption
                                  : std::string("the program predicts: it needs -save-outputs=FILE.npz"));
   settings.trace = options.text("trace");
   if (settings.evaluates && !settings.trace.empty())
-    throw Error(StatusInput, "option -trace records training; with -eval there is none");
+    throw Error(StatusInput, "option -trace records training; with " + word + " there is none");
   settings.compare = options.text("compare");
   settings.breakdown = run.breakdown = options.has("breakdown");
   settings.reportKernels = options.text("report") == "kernels";

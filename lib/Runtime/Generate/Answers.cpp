@@ -101,7 +101,7 @@ public:
     if (settings.echoes && sequence.chosen() == 1)
       add(answer, settings.prompts[sequence.prompt].text);
     if (!answer.text) {
-      add(answer, (answer.said.empty() ? "" : " ") + std::to_string(sequence.tokens.back()));
+      add(answer, (answer.said.empty() ? "" : isPlain ? " " : ",") + std::to_string(sequence.tokens.back()));
       return false;
     }
     add(answer, answer.text->add(sequence.tokens.back()));
@@ -144,8 +144,7 @@ private:
   }
   std::string line(const Answer &answer) const {
     std::string text = "{\"prompt\":" + std::to_string(answer.prompt);
-    text +=
-        settings.tokenizer ? ",\"text\":" + jsonString(answer.said) : ",\"tokens\":\"" + answer.said + "\"";
+    text += settings.tokenizer ? ",\"text\":" + jsonString(answer.said) : ",\"tokens\":[" + answer.said + "]";
     return text + (settings.logprobs ? ",\"choices\":[" + answer.choices + "]}" : "}");
   }
 

@@ -80,14 +80,20 @@ static SamplingOptions resolveSampling(const ParsedOptions &options) {
   return sampling;
 }
 
-/// The tokenizer that is asked for, else the one beside the model; null where there is none and none is
-/// needed.
-static std::shared_ptr<const Tokenizer> openTokenizer(const Program &program, const ParsedOptions &options,
-                                                      bool isNeeded) {
-  if (!isNeeded && !options.has("tokenizer"))
-    return nullptr;
+/// What the program carries, else what lies beside the model.
+static TokenizerFiles ownFiles(const Program &program) {
+  if (!program.texts.empty())
+    return TokenizerFiles::unpack(program.texts, "the tokenizer in this program");
   std::string beside = program.model_folder.empty() ? "." : program.model_folder;
-  auto tokenizer = std::make_shared<Tokenizer>(tokenizerFiles(options, beside));
+  if (access(beside.c_str(), F_OK) == 0)
+    return TokenizerFiles::read(beside);
+  TokenizerFiles none;
+  none.where = beside;
+  return none;
+}
+
+static std::shared_ptr<const Tokenizer> openTokenizer(const Program &program, const TokenizerFiles &files) {
+  auto tokenizer = std::make_shared<Tokenizer>(files);
   int64_t rows = 0;
   for (const Input &input : program.inputs)
     rows = std::max(rows, input.bound);
@@ -195,12 +201,12 @@ GenerateSettings dsopt::runtime::resolveGenerate(const Program &program, const P
   settings.isInteractive =
       isText && !options.has("prompt") && !options.has("prompts") && isatty(STDIN_FILENO);
   checkAgreement(options, settings);
-  settings.tokenizer = openTokenizer(program, options, isText || !settings.stops.empty() || settings.echoes);
-  if (settings.tokenizer) {
-    applyGenerationConfig(settings.tokenizer->generationConfig(), options, sampling, settings.newTokens);
-    if (sampling.endTokens.empty() && settings.tokenizer->end())
-      sampling.endTokens.push_back(*settings.tokenizer->end());
-  }
+  TokenizerFiles files = answerFiles(options, ownFiles(program));
+  if (isText || !settings.stops.empty() || settings.echoes || options.has("tokenizer"))
+    settings.tokenizer = openTokenizer(program, files);
+  applyGenerationConfig(files.bytes["generation_config.json"], options, sampling, settings.newTokens);
+  if (settings.tokenizer && sampling.endTokens.empty() && settings.tokenizer->end())
+    sampling.endTokens.push_back(*settings.tokenizer->end());
   checkTokens(program, sampling);
   if (reads && !settings.isInteractive)
     readPrompts(options, settings);

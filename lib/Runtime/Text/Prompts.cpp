@@ -27,6 +27,18 @@ TokenizerFiles dsopt::runtime::tokenizerFiles(const ParsedOptions &options, cons
   return files;
 }
 
+TokenizerFiles dsopt::runtime::answerFiles(const ParsedOptions &options, TokenizerFiles own) {
+  TokenizerFiles files = own;
+  if (options.has("tokenizer")) {
+    files = tokenizerFiles(options, "");
+    if (auto config = own.bytes.find("generation_config.json"); config != own.bytes.end())
+      files.bytes.insert(*config);
+  }
+  if (options.has("tokenizer-pattern"))
+    files.pattern = options.text("tokenizer-pattern");
+  return files;
+}
+
 static std::string readWhole(const std::string &path) {
   MappedFile file(path, "a file of text");
   return std::string(reinterpret_cast<const char *>(file.data()), file.size());

@@ -13,7 +13,6 @@ using namespace dsopt::runtime::text;
 struct Tokenizer::Impl {
   TokenizerParts parts;
   std::map<std::string, std::string> templates;
-  std::string generation;
 
   void readParts(const TokenizerFiles &files, const Json &config);
   void readConfig(const Json &config, const std::string &where);
@@ -218,8 +217,6 @@ Tokenizer::Tokenizer(const TokenizerFiles &files) : impl(std::make_unique<Impl>(
       impl->addToken(content, id.is_number_integer() ? id.get<int64_t>() : -1, name);
   }
   impl->readTemplates(files, config);
-  if (const std::string *generation = fileOf(files, "generation_config.json"))
-    impl->generation = *generation;
   impl->parts.added.prepare(impl->parts.normalizer.get());
   // tokenizer.json says itself what is added; a .model's folder says it beside it.
   bool isSaid = fileOf(files, "tokenizer.json");
@@ -321,7 +318,6 @@ std::optional<int32_t> Tokenizer::end() const {
 }
 
 const std::map<std::string, std::string> &Tokenizer::chatTemplates() const { return impl->templates; }
-const std::string &Tokenizer::generationConfig() const { return impl->generation; }
 
 std::string DecodeStream::add(int32_t id) {
   // What follows depends on the tokens right before: a few of them stay.

@@ -47,3 +47,39 @@ TokenizerFiles TokenizerFiles::read(const std::string &path) {
     throw Error(statusOf(error.value()), path + ": cannot be read: " + error.message());
   return files;
 }
+
+// Packed, each text has its length in 8 bytes before it: the pattern, then names and bytes in turn.
+std::string TokenizerFiles::pack() const {
+  std::string packed;
+  auto add = [&](const std::string &text) {
+    uint64_t size = text.size();
+    packed.append(reinterpret_cast<const char *>(&size), sizeof size).append(text);
+  };
+  add(pattern);
+  for (const auto &[name, content] : bytes) {
+    add(name);
+    add(content);
+  }
+  return packed;
+}
+
+TokenizerFiles TokenizerFiles::unpack(std::string_view packed, const std::string &where) {
+  TokenizerFiles files;
+  files.where = where;
+  auto take = [&] {
+    uint64_t size = 0;
+    if (packed.size() >= sizeof size)
+      std::memcpy(&size, packed.data(), sizeof size);
+    if (packed.size() < sizeof size || packed.size() - sizeof size < size)
+      throw Error(StatusInput, where + " ends early");
+    std::string text(packed.substr(sizeof size, size));
+    packed.remove_prefix(sizeof size + size);
+    return text;
+  };
+  files.pattern = take();
+  while (!packed.empty()) {
+    std::string name = take();
+    files.bytes[name] = take();
+  }
+  return files;
+}

@@ -196,7 +196,12 @@ TEST(Tokenizer, ReadsAFolder) {
   EXPECT_EQ(tokenizer.end(), 3);
   EXPECT_EQ(tokenizer.begin(), std::nullopt);
   EXPECT_EQ(tokenizer.chatTemplates().at("default"), "x");
-  EXPECT_EQ(tokenizer.generationConfig(), R"({"top_k":5})");
+  std::string packed = files.pack();
+  TokenizerFiles back = TokenizerFiles::unpack(packed, "the program");
+  EXPECT_EQ(back.bytes, files.bytes);
+  EXPECT_EQ(back.where, "the program");
+  for (size_t size : {size_t(0), size_t(7), packed.size() - 1})
+    EXPECT_THROW(TokenizerFiles::unpack(std::string_view(packed).substr(0, size), "it"), Error) << size;
   files.bytes["chat_template.jinja"] = "y";
   files.bytes["special_tokens_map.json"] = R"({"bos_token":{"content":"ab"}})";
   Tokenizer second(files);
