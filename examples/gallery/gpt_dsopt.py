@@ -50,9 +50,7 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 dsopt.export(model, next(iter(loader)), "gpt.onnx", optimizer=optimizer)
 result = dsopt.train("gpt.onnx", loader, dp=2, pp=2, zero=3, save_weights="gpt.safetensors",
                      on_step=lambda line: print(f"step {line['step']} loss {line['loss']:.6f}"))
-dsopt.load_weights(model, result.weights)
 
-ids = text[None, :length]
-for _ in range(length):
-    ids = torch.cat([ids, model(ids[:, -length:])[:, -1:].argmax(-1)], 1)
-print("goes on:", repr(bytes(ids[0, length:].tolist()).decode(errors="replace")))
+prompt = text[2000:2000 + length // 2]
+answer = dsopt.generate(result, prompt.tolist(), max_new_tokens=length // 2)
+print("goes on:", repr(bytes(answer.tolist()).decode(errors="replace")))

@@ -53,7 +53,9 @@ for step, batch in enumerate(loader):
     optimizer.step()
     print(f"step {step} loss {loss:.6f}")
 
-ids = text[None, :length]
-for _ in range(length):
-    ids = torch.cat([ids, model(ids[:, -length:])[:, -1:].argmax(-1)], 1)
-print("goes on:", repr(bytes(ids[0, length:].tolist()).decode(errors="replace")))
+prompt = text[2000:2000 + length // 2]
+ids = prompt[None]
+for _ in range(length // 2):
+    ids = torch.cat([ids, model(ids)[:, -1:].argmax(-1)], 1)
+answer = ids[0, length // 2:]
+print("goes on:", repr(bytes(answer.tolist()).decode(errors="replace")))
