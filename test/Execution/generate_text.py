@@ -128,6 +128,12 @@ def refused(folder):
     ):
         lines = ask(*options, status=1).stderr.strip().splitlines()
         check(len(lines) == 1 and lines[0].startswith("dsopt: error: ") and said in lines[0], f"expected one line with {said!r}: {lines}")
+    saved = os.path.join(folder, "saved")
+    os.mkdir(saved)
+    for said in ("is a folder, expected an ONNX model", f"this makes one: python -c \"import dsopt, torch; .*from_pretrained.'{re.escape(saved)}'"):
+        lines = execute([dsopt, "generate", saved, "-prompt=w1"], status=1).stderr.splitlines()
+        check(len(lines) == 1 and re.search(said, lines[0]), f"expected one line with {said!r}: {lines}")
+        open(f"{saved}/config.json", "w").write("{}")
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -179,6 +179,16 @@ StringRef adviceFor(StringRef path) {
 // Opening
 //===----------------------------------------------------------------------===//
 
+/// Exports a language model as transformers saves it, of any length.
+static std::string exportCommand(StringRef folder) {
+  return ("python -c \"import dsopt, torch; from transformers import AutoModelForCausalLM as Model; ids = "
+          "torch.ones(1, 64, dtype=int); length = {1: torch.export.Dim.DYNAMIC}; "
+          "dsopt.export(Model.from_pretrained('" +
+          folder + "'), {'input_ids': ids, 'labels': ids}, '" + folder +
+          "/model.onnx', dynamic_shapes={'input_ids': length, 'labels': length})\"")
+      .str();
+}
+
 std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFolder, Location location) {
   auto file = std::make_unique<ModelFile>();
   file->path = path.str();
@@ -187,7 +197,9 @@ std::unique_ptr<ModelFile> ModelFile::open(StringRef path, StringRef weightsFold
     file->directory = ".";
 
   if (llvm::sys::fs::is_directory(path)) {
-    emitError(location) << "'" << path << "' is a folder, expected an ONNX model";
+    auto error = emitError(location) << "'" << path << "' is a folder, expected an ONNX model";
+    if (llvm::sys::fs::exists(path + "/config.json"))
+      error << "; of transformers' model in it this makes one: " << exportCommand(path);
     return nullptr;
   }
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
