@@ -277,7 +277,7 @@ TEST(Options, RanksCompareMeanings) {
     others += row.ranks != AmongRanks::Equal;
     EXPECT_TRUE(row.ranks == AmongRanks::Equal || row.use == OptionUse::Run) << row.name;
   }
-  EXPECT_EQ(others, 17);
+  EXPECT_EQ(others, 20);
 }
 
 TEST(Options, HelpOfOne) {
