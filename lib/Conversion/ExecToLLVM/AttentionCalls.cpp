@@ -40,11 +40,8 @@ template <typename Op>
 constexpr bool isPart =
     std::is_same_v<Op, exec::AttentionPartOp> || std::is_same_v<Op, exec::AttentionPartGradOp>;
 
-template <typename Op> static LogicalResult buildAttention(Op attention, RuntimeCallBuilder &builder) {
-  std::optional<int64_t> pairs;
-  if constexpr (isPart<Op>)
-    pairs = attention.getPairs();
-  dsopt_attention d = attentionSizes(memrefType(attention.getQ()), memrefType(attention.getV()), pairs);
+/// What attention has in every form: types, strides of what is read and written, threads, scale and mask.
+template <typename Op> static LogicalResult setOperands(Op attention, dsopt_attention &d) {
   auto type = elementTypeOf(attention, attention.getQ());
   if (failed(type) || failed(rowStrides(attention, attention.getQ(), d.q)) ||
       failed(rowStrides(attention, attention.getK(), d.k)) ||
@@ -52,6 +49,36 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
       failed(rowStrides(attention, attention.getResult(), d.out)))
     return failure();
   d.type = d.mask_type = *type;
+  d.threads = attention.getThreads();
+  d.scale = attention.getScale().convertToDouble();
+  auto target =
+      attention->template getParentOfType<ModuleOp>()->template getAttrOfType<TargetAttr>(kTargetAttr);
+  d.widens = target && target.getKind() == TargetKind::CPU &&
+             widensVectors(target, memrefType(attention.getQ()).getElementType());
+  if (!attention.getMask())
+    return success();
+  auto maskType = elementTypeOf(attention, attention.getMask());
+  if (failed(maskType))
+    return failure();
+  d.mask_type = *maskType;
+  maskStrides(memrefType(attention.getMask()), d.mask);
+  return success();
+}
+
+static Value descriptorOf(const dsopt_attention &d, StringRef name, RuntimeCallBuilder &builder) {
+  static_assert(sizeof(d) % sizeof(int64_t) == 0, "every field takes 8 bytes");
+  int64_t fields[sizeof(d) / sizeof(int64_t)];
+  std::memcpy(fields, &d, sizeof(d));
+  return builder.descriptor(name, fields);
+}
+
+template <typename Op> static LogicalResult buildAttention(Op attention, RuntimeCallBuilder &builder) {
+  std::optional<int64_t> pairs;
+  if constexpr (isPart<Op>)
+    pairs = attention.getPairs();
+  dsopt_attention d = attentionSizes(memrefType(attention.getQ()), memrefType(attention.getV()), pairs);
+  if (failed(setOperands(attention, d)))
+    return failure();
   d.causal = attention.getCausal();
   if constexpr (isPart<Op>) {
     d.begin = attention.getBegin();
@@ -66,19 +93,8 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
     d.row_step = attention.getStep().value_or(0);
     d.group = 1;
   }
-  d.threads = attention.getThreads();
-  d.scale = attention.getScale().convertToDouble();
-  auto target =
-      attention->template getParentOfType<ModuleOp>()->template getAttrOfType<TargetAttr>(kTargetAttr);
-  d.widens = target && target.getKind() == TargetKind::CPU &&
-             widensVectors(target, memrefType(attention.getQ()).getElementType());
   if (attention.getMask()) {
-    auto maskType = elementTypeOf(attention, attention.getMask());
-    if (failed(maskType))
-      return failure();
-    d.mask_type = *maskType;
-    auto mask = cast<MemRefType>(attention.getMask().getType());
-    maskStrides(mask, d.mask);
+    MemRefType mask = memrefType(attention.getMask());
     // One for each shard, or each batch entry of each.
     bool ofShards = mask.getRank() == 4 && mask.getDimSize(0) == d.entries;
     d.mask_shard = d.mask[0] * (ofShards ? 1 : d.batch / d.entries);
@@ -99,9 +115,6 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
                              attentionWorkspace(d, isGradient<Op>, isForDevice(attention)))))
     return failure();
 
-  static_assert(sizeof(d) % sizeof(int64_t) == 0, "every field takes 8 bytes");
-  int64_t fields[sizeof(d) / sizeof(int64_t)];
-  std::memcpy(fields, &d, sizeof(d));
   SmallVector<Value> memrefs{attention.getQ(), attention.getK(), attention.getV(), attention.getMask()};
   SmallVector<Value> previous(isGradient<Op> ? 3 : 2);
   if constexpr (std::is_same_v<Op, exec::AttentionPartOp>)
@@ -117,7 +130,7 @@ template <typename Op> static LogicalResult buildAttention(Op attention, Runtime
     memrefs.append({attention.getQGrad(), attention.getKGrad(), attention.getVGrad()});
   }
   memrefs.push_back(attention.getWorkspace());
-  SmallVector<Value> arguments{builder.descriptor("attention", fields)};
+  SmallVector<Value> arguments{descriptorOf(d, "attention", builder)};
   for (Value memref : memrefs)
     arguments.push_back(builder.pointer(memref));
   builder.call(isGradient<Op> ? "dsopt_rt_attention_grad" : "dsopt_rt_attention", arguments);
@@ -129,31 +142,13 @@ static LogicalResult buildCached(exec::CachedAttentionOp attention, RuntimeCallB
   MemRefType keys = memrefType(attention.getKeys());
   d.batch = keys.getDimSize(0);
   d.columns = keys.getDimSize(2);
-  auto type = elementTypeOf(attention, attention.getQ());
-  if (failed(type) || failed(rowStrides(attention, attention.getQ(), d.q)) ||
-      failed(rowStrides(attention, attention.getK(), d.k)) ||
-      failed(rowStrides(attention, attention.getV(), d.v)) ||
-      failed(rowStrides(attention, attention.getResult(), d.out)))
-    return failure();
-  d.type = d.mask_type = *type;
-  d.threads = attention.getThreads();
-  d.scale = attention.getScale().convertToDouble();
   if (isForDevice(attention))
     return attention.emitOpError("has no code for a device: programs that generate run on the CPU so far");
-  auto target = attention->getParentOfType<ModuleOp>()->getAttrOfType<TargetAttr>(kTargetAttr);
-  d.widens = target && widensVectors(target, memrefType(attention.getQ()).getElementType());
-  if (attention.getMask()) {
-    auto maskType = elementTypeOf(attention, attention.getMask());
-    if (failed(maskType))
-      return failure();
-    d.mask_type = *maskType;
-    maskStrides(memrefType(attention.getMask()), d.mask);
-  }
+  if (failed(setOperands(attention, d)))
+    return failure();
   if (failed(verifyWorkspace(attention, attention.getWorkspace(), attentionWorkspace(d, false, false))))
     return failure();
-  int64_t fields[sizeof(d) / sizeof(int64_t)];
-  std::memcpy(fields, &d, sizeof(d));
-  SmallVector<Value> arguments{builder.descriptor("cached_attention", fields)};
+  SmallVector<Value> arguments{descriptorOf(d, "cached_attention", builder)};
   for (Value memref : {attention.getQ(), attention.getK(), attention.getV(), attention.getSlots(),
                        attention.getPositions(), attention.getMask(), attention.getKeys(),
                        attention.getValues(), attention.getResult(), attention.getWorkspace()})

@@ -80,23 +80,30 @@ static SamplingOptions resolveSampling(const ParsedOptions &options) {
   return sampling;
 }
 
-/// What the program carries, else what lies beside the model.
-static TokenizerFiles ownFiles(const Program &program) {
+/// What the program carries, else what lies beside the model: all of it, or generation_config.json alone.
+static TokenizerFiles ownFiles(const Program &program, bool all) {
   if (!program.texts.empty())
     return TokenizerFiles::unpack(program.texts, "the tokenizer in this program");
   std::string beside = program.model_folder.empty() ? "." : program.model_folder;
-  if (access(beside.c_str(), F_OK) == 0)
-    return TokenizerFiles::read(beside);
+  std::string path = all ? beside : beside + "/generation_config.json";
+  if (access(path.c_str(), F_OK) == 0)
+    return TokenizerFiles::read(path);
   TokenizerFiles none;
   none.where = beside;
   return none;
 }
 
+/// What tokens are below; 0: nothing says so.
+static int64_t boundOfTokens(const Program &program) {
+  int64_t bound = 0;
+  for (const Input &input : program.inputs)
+    bound = std::max(bound, input.bound);
+  return bound;
+}
+
 static std::shared_ptr<const Tokenizer> openTokenizer(const Program &program, const TokenizerFiles &files) {
   auto tokenizer = std::make_shared<Tokenizer>(files);
-  int64_t rows = 0;
-  for (const Input &input : program.inputs)
-    rows = std::max(rows, input.bound);
+  int64_t rows = boundOfTokens(program);
   if (rows && tokenizer->vocabularySize() > rows)
     throw wrong("the tokenizer has " + std::to_string(tokenizer->vocabularySize()) +
                 " tokens, expected at most the " + std::to_string(rows) + " of the model's embedding");
@@ -201,8 +208,9 @@ GenerateSettings dsopt::runtime::resolveGenerate(const Program &program, const P
   settings.isInteractive =
       isText && !options.has("prompt") && !options.has("prompts") && isatty(STDIN_FILENO);
   checkAgreement(options, settings);
-  TokenizerFiles files = answerFiles(options, ownFiles(program));
-  if (isText || !settings.stops.empty() || settings.echoes || options.has("tokenizer"))
+  bool isNeeded = isText || !settings.stops.empty() || settings.echoes, isGiven = options.has("tokenizer");
+  TokenizerFiles files = answerFiles(options, ownFiles(program, isNeeded && !isGiven));
+  if (isNeeded || isGiven)
     settings.tokenizer = openTokenizer(program, files);
   applyGenerationConfig(files.bytes["generation_config.json"], options, sampling, settings.newTokens);
   if (settings.tokenizer && sampling.endTokens.empty() && settings.tokenizer->end())
@@ -219,10 +227,7 @@ std::vector<Sequence> dsopt::runtime::makeSequences(const Program &program, Gene
     longest = std::max(longest, prompt.tokens.size());
   int64_t room = program.context - static_cast<int64_t>(longest);
   settings.answer.newTokens = settings.newTokens.value_or(std::max<int64_t>(1, std::min(room, kNewTokens)));
-  int64_t vocabulary = 0;
-  for (const Input &input : program.inputs)
-    vocabulary = std::max(vocabulary, input.bound);
-  checkPrompts(settings.prompts, vocabulary, settings.answer.newTokens, program.context);
+  checkPrompts(settings.prompts, boundOfTokens(program), settings.answer.newTokens, program.context);
   std::vector<Sequence> sequences;
   for (size_t number = 0; number < settings.prompts.size(); ++number)
     for (int64_t answer = 0; answer < settings.answers; ++answer) {

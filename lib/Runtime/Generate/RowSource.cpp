@@ -36,11 +36,6 @@ RowSource::RowSource(const Program &program) : DataSource(program, "prompts") {
     sizes.push_back(counts[tokens]);
 }
 
-int64_t RowSource::vocabulary() const {
-  size_t tokens = std::find(roles.begin(), roles.end(), Role::Tokens) - roles.begin();
-  return program.inputs[tokens].bound;
-}
-
 int RowSource::chooseVariant(int64_t) {
   auto rows = static_cast<int64_t>(given->tokens.size());
   chosen = 0;

@@ -16,8 +16,6 @@ public:
   void give(const Rows &rows) { given = &rows; }
   /// Most rows of a run.
   int64_t most() const { return program.chunk; }
-  /// What tokens are below; 0: nothing says so.
-  int64_t vocabulary() const;
 
   /// The smallest size that has room for the rows that are given.
   int chooseVariant(int64_t run) override;

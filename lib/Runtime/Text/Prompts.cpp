@@ -28,12 +28,10 @@ TokenizerFiles dsopt::runtime::tokenizerFiles(const ParsedOptions &options, cons
 }
 
 TokenizerFiles dsopt::runtime::answerFiles(const ParsedOptions &options, TokenizerFiles own) {
-  TokenizerFiles files = own;
-  if (options.has("tokenizer")) {
-    files = tokenizerFiles(options, "");
-    if (auto config = own.bytes.find("generation_config.json"); config != own.bytes.end())
-      files.bytes.insert(*config);
-  }
+  bool isGiven = options.has("tokenizer");
+  TokenizerFiles files = isGiven ? tokenizerFiles(options, "") : std::move(own);
+  if (auto config = own.bytes.find("generation_config.json"); isGiven && config != own.bytes.end())
+    files.bytes.insert(*config);
   if (options.has("tokenizer-pattern"))
     files.pattern = options.text("tokenizer-pattern");
   return files;
