@@ -201,6 +201,16 @@ static OwningOpRef<ModuleOp> readModule(MLIRContext &context, const std::string 
   return module;
 }
 
+/// Lowers a module of another size. What there is to warn about is said of the largest.
+static void lowerOther(ModuleOp other, const std::string &passes, const std::string &size,
+                       Messages &messages) {
+  ScopedDiagnosticHandler quiet(other.getContext(), [](Diagnostic &diagnostic) {
+    return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
+  });
+  if (failed(runPipeline(other, passes)))
+    messages.fail("compilation failed at " + size);
+}
+
 /// Compiles the smaller sizes of a dimension by the passes that `module` went through up to its segments,
 /// and merges them into it.
 static void addVariants(ModuleOp module, const Dimension &dimension, const std::string &path,
@@ -208,17 +218,11 @@ static void addVariants(ModuleOp module, const Dimension &dimension, const std::
   DictionaryAttr layout = setDimension(module, dimension.name, dimension.sizes.front());
   for (size_t variant = 1; variant < dimension.sizes.size(); ++variant) {
     ImportReport unread;
-    // What there is to warn about is said of the largest.
     OwningOpRef<ModuleOp> other =
         importModel(*module.getContext(), path, options, unread, /*warns=*/false, variant);
-    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &diagnostic) {
-      return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
-    });
     (*other)->setAttr(kOptionsAttr, layout);
     (*other)->setAttr(kTargetAttr, module->getAttr(kTargetAttr));
-    if (failed(runPipeline(*other, passes)))
-      messages.fail("compilation failed at " + dimension.name + " = " +
-                    std::to_string(dimension.sizes[variant]));
+    lowerOther(*other, passes, dimension.name + " = " + std::to_string(dimension.sizes[variant]), messages);
     nestVariant(module, std::move(other), dimension.sizes[variant]);
   }
 }
@@ -257,14 +261,10 @@ static void addRowSizes(ModuleOp module, llvm::ArrayRef<std::string> passes, boo
     messages.fail("compilation failed");
   DictionaryAttr layout = setDimension(module, "rows", sizes.front());
   for (auto [i, other] : llvm::enumerate(others)) {
-    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &diagnostic) {
-      return success(diagnostic.getSeverity() == DiagnosticSeverity::Warning);
-    });
     int64_t size = sizes[i + 1];
     (*other)->setAttr(kOptionsAttr, layout);
     setOption(*other, "chunk", Builder(module.getContext()).getI64IntegerAttr(size));
-    if (failed(runPipeline(*other, text)))
-      messages.fail("compilation failed at " + std::to_string(size) + " rows");
+    lowerOther(*other, text, std::to_string(size) + " rows", messages);
     if (failed(verifySameFunctions(module, *other, size)))
       messages.fail("compilation failed");
     nestVariant(module, std::move(other), size);
